@@ -1,0 +1,64 @@
+# A machine with nothing but Python: each target makes its own environment in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# The CPU build by its full name: without it the tests that need torch skip themselves.
+TORCH := torch==2.13.0+cpu
+TORCH_INDEX := https://download.pytorch.org/whl/cpu
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit notebooks bench kill-all clean
+
+help: ## show the targets
+	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' $(MAKEFILE_LIST)
+
+demo: $(VENV)/examples.stamp ## kill a real notebook in the middle of a step, and resume it
+	$(BIN)/python notebooks/demo.py
+
+test: lint ## everything that CI checks
+	$(BIN)/coverage erase
+	$(MAKE) unit notebooks
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+lint: $(VENV)/test.stamp ## format, lint, types, layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(VENV)/test.stamp ## the tests of tests/
+	$(BIN)/coverage run -m pytest
+
+notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel
+	$(BIN)/coverage run -m pytest --nbval --nbckpt-twice notebooks
+
+bench: $(VENV)/test.stamp ## cost of a step, as multiples of the plain way
+	$(BIN)/python -m pytest -s tests/bench
+
+kill-all: $(VENV)/test.stamp ## the kill matrix at every point, not at a sample
+	NBCKPT_KILL_ALL=1 $(BIN)/python -m pytest -s tests/crash
+
+clean: ## remove what the targets made, the environment too
+	rm -rf $(VENV) build dist .coverage .coverage.* .hypothesis .import_linter_cache
+	rm -rf .mypy_cache .pytest_cache .ruff_cache notebooks/.nbckpt notebooks/out
+	find nbckpt tests notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "nbckpt needs Python 3.11 or newer; say which: make PYTHON=python3.12 …" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) can't make environments; install its venv (Debian: apt install python3-venv)" >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/examples.stamp: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[examples]'
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[examples,test]'
+	$(PIP) --retries 0 --extra-index-url $(TORCH_INDEX) $(TORCH) || \
+	  echo "no $(TORCH) for this machine; the tests that need it are skipped"
+	@touch $(VENV)/examples.stamp $@

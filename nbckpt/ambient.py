@@ -1,0 +1,292 @@
+"""State around the variables that a step can change: random streams, options, folders.
+
+Only what differs before and after a step is kept. Values of environment variables are
+secrets until proven otherwise and are kept only where the source itself spells them out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nbckpt import keys
+
+State = dict[str, Any]
+STREAMS = ("random", "numpy", "torch")
+REPLAYED = {"matplotlib", "load_ext", "autoreload", "precision", "aimport", "pylab", "config"}
+UNSET = "\0unset"
+
+
+def _library(name: str) -> Any:
+    """Return a library if it is imported already."""
+    return sys.modules.get(name)
+
+
+def _numpy_stream() -> Any:
+    """Return numpy's global random state."""
+    numpy = _library("numpy.random")
+    if numpy is None:
+        return None
+    kind, state, *rest = numpy.get_state(legacy=True)
+    return (kind, state.tobytes(), *rest)
+
+
+def _set_numpy_stream(state: Any) -> None:
+    """Set numpy's global random state."""
+    import numpy as np
+
+    kind, words, *rest = state
+    np.random.set_state((kind, np.frombuffer(words, np.uint32), *rest))  # noqa: NPY002
+
+
+def _torch_stream() -> Any:
+    """Return torch's random state."""
+    torch = _library("torch")
+    return None if torch is None else torch.get_rng_state().numpy().tobytes()
+
+
+def _set_torch_stream(state: Any) -> None:
+    """Set torch's random state."""
+    import torch
+
+    torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+
+
+def _rc_params() -> Any:
+    """Return matplotlib's settings that travel."""
+    matplotlib = _library("matplotlib")
+    if matplotlib is None:
+        return None
+    left_out = {"backend", "interactive", "toolbar"}
+    return {k: v for k, v in dict.items(matplotlib.rcParams) if k not in left_out}
+
+
+def _set_rc_params(value: Any) -> None:
+    """Set matplotlib's settings."""
+    import matplotlib as mpl
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mpl.rcParams.update(value)
+
+
+def _pandas_options() -> Any:
+    """Return pandas' options."""
+    config = _library("pandas._config.config")
+    return None if config is None else _flat(config._global_config)  # noqa: SLF001
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a tree of options as dotted names."""
+    found = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = value
+    return found
+
+
+def _set_pandas_options(value: Any) -> None:
+    """Set pandas' options that differ."""
+    import pandas as pd
+
+    now = _pandas_options() or {}
+    for name, option in value.items():
+        if now.get(name, UNSET) != option:
+            pd.set_option(name, option)
+
+
+def _numpy_printing() -> Any:
+    """Return how numpy prints and what it does on floating-point errors."""
+    numpy = _library("numpy")
+    if numpy is None:
+        return None
+    printing = {k: v for k, v in numpy.get_printoptions().items() if k != "override_repr"}
+    return {"print": printing, "errors": numpy.geterr()}
+
+
+def _set_numpy_printing(value: Any) -> None:
+    """Set how numpy prints and what it does on floating-point errors."""
+    import numpy as np
+
+    np.set_printoptions(**value["print"])
+    np.seterr(**value["errors"])
+
+
+def _log_levels() -> Any:
+    """Return the levels of all loggers."""
+    loggers = logging.root.manager.loggerDict
+    named = {n: x.level for n, x in loggers.items() if isinstance(x, logging.Logger) and x.level}
+    return {"": logging.root.level, **named}
+
+
+def _set_log_levels(value: Any) -> None:
+    """Set the levels of loggers."""
+    for name, level in value.items():
+        logging.getLogger(name or None).setLevel(level)
+
+
+def _set_filters(value: Any) -> None:
+    """Set the warning filters."""
+    warnings.filters[:] = list(value)  # type: ignore[index]
+    warnings._filters_mutated() if hasattr(warnings, "_filters_mutated") else None  # noqa: SLF001
+
+
+def _set_random(value: Any) -> None:
+    """Set Python's random state."""
+    random.setstate(value)
+
+
+SECTIONS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
+    "random": (random.getstate, _set_random),
+    "numpy": (_numpy_stream, _set_numpy_stream),
+    "torch": (_torch_stream, _set_torch_stream),
+    "folder": (os.getcwd, os.chdir),
+    "recursion": (sys.getrecursionlimit, sys.setrecursionlimit),
+    "filters": (lambda: list(warnings.filters), _set_filters),
+    "logging": (_log_levels, _set_log_levels),
+    "printing": (_numpy_printing, _set_numpy_printing),
+    "matplotlib": (_rc_params, _set_rc_params),
+    "pandas": (_pandas_options, _set_pandas_options),
+}
+
+
+def capture() -> State:
+    """Return the state around the variables as it is now.
+
+    Returns
+    -------
+    dict
+        Section → value; compare two with `changed`.
+    """
+    state = {name: read() for name, (read, _) in SECTIONS.items()}
+    state["path"] = list(sys.path)
+    state["environment"] = dict(os.environ)
+    return state
+
+
+def changed(before: State, after: State) -> State:
+    """Return what has to be set to get from one state to the other.
+
+    Parameters
+    ----------
+    before, after : dict
+        Two states.
+
+    Returns
+    -------
+    dict
+        Only the sections that differ. A library that was imported in between shows the
+        state in which it starts, which is no change.
+    """
+    found = {
+        name: after[name]
+        for name in SECTIONS
+        if before[name] is not None and before[name] != after[name]
+    }
+    added = [entry for entry in after["path"] if entry not in before["path"]]
+    if added:
+        found["path"] = [(after["path"].index(entry), entry) for entry in added]
+    environment = _environment_changes(before["environment"], after["environment"])
+    if environment:
+        found["environment"] = environment
+    return found
+
+
+def _environment_changes(
+    before: dict[str, str], after: dict[str, str]
+) -> dict[str, str | None]:
+    """Return the variables that were set or removed."""
+    found: dict[str, str | None] = {
+        name: value for name, value in after.items() if before.get(name) != value
+    }
+    found.update(dict.fromkeys(before.keys() - after.keys()))
+    return found
+
+
+def unspelled(change: State, constants: Iterable[str]) -> list[str]:
+    """Return the environment variables whose new values must not be stored.
+
+    Parameters
+    ----------
+    change : dict
+        What `changed` returned.
+    constants : iterable of str
+        The texts in the step's source.
+
+    Returns
+    -------
+    list of str
+        Variables whose values the source does not spell out.
+    """
+    spelled = set(constants)
+    values = change.get("environment", {})
+    return sorted(n for n, v in values.items() if v is not None and v not in spelled)
+
+
+def restore(change: State) -> None:
+    """Set what a step had changed.
+
+    Parameters
+    ----------
+    change : dict
+        What `changed` returned.
+    """
+    for name, value in change.items():
+        if name == "path":
+            for place, entry in value:
+                if entry not in sys.path:
+                    sys.path.insert(place, entry)
+        elif name == "environment":
+            _restore_environment(value)
+        else:
+            SECTIONS[name][1](value)
+
+
+def _restore_environment(values: dict[str, str | None]) -> None:
+    """Set and remove environment variables."""
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def stream_digests(state: State) -> dict[str, str]:
+    """Return the digest of each random stream in a state.
+
+    Parameters
+    ----------
+    state : dict
+        What `capture` returned.
+
+    Returns
+    -------
+    dict
+        Stream → digest; libraries that are not imported are left out.
+    """
+    return {n: keys.digest(repr(state[n])) for n in STREAMS if state[n] is not None}
+
+
+def import_all(modules: Iterable[str]) -> None:
+    """Import what a skipped step had imported, so that submodules are there.
+
+    Parameters
+    ----------
+    modules : iterable of str
+        Dotted names.
+
+    Raises
+    ------
+    ImportError
+        If one is missing now.
+    """
+    for name in modules:
+        importlib.import_module(name)

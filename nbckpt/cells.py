@@ -1,0 +1,113 @@
+"""The cells of a notebook file: their text, and their statements."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nbckpt.errors import BadNotebook
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A code cell."""
+
+    source: str
+    tags: tuple[str, ...] = ()
+
+
+def read_notebook(path: Path) -> Any:
+    """Return a notebook as nbformat reads it, in its newest form.
+
+    Parameters
+    ----------
+    path : Path
+        An ``.ipynb`` file.
+
+    Returns
+    -------
+    nbformat.NotebookNode
+        The notebook.
+
+    Raises
+    ------
+    BadNotebook
+        If the file is missing, empty or no notebook.
+    """
+    import nbformat
+
+    read: Any = nbformat.read
+    try:
+        with warnings.catch_warnings():
+            # Old notebooks lack the ids of cells; they are added, that is all.
+            warnings.simplefilter("ignore")
+            return read(path, 4)
+    except FileNotFoundError:
+        raise BadNotebook(f"there is no notebook {path}", "Check the path") from None
+    except Exception as error:  # noqa: BLE001 - nbformat raises many kinds
+        reason = str(error).strip().splitlines()
+        raise BadNotebook(
+            f"{path} is no readable notebook ({reason[0] if reason else 'empty'})",
+            "Open it in Jupyter and save it again",
+        ) from None
+
+
+def read_cells(path: Path) -> list[Cell]:
+    """Return the code cells of a notebook, in order.
+
+    Parameters
+    ----------
+    path : Path
+        An ``.ipynb`` file.
+
+    Returns
+    -------
+    list of Cell
+        Text and tags of each.
+
+    Raises
+    ------
+    BadNotebook
+        If the file is missing, empty or no notebook.
+    """
+    found = read_notebook(path)
+    return [
+        Cell(cell.source, tuple(cell.metadata.get("tags", ())))
+        for cell in found.cells
+        if cell.cell_type == "code"
+    ]
+
+
+def read_sources(path: Path) -> list[str]:
+    """Return the text of each code cell of a notebook; see `read_cells`."""
+    return [cell.source for cell in read_cells(path)]
+
+
+def parse_body(source: str) -> list[ast.stmt]:
+    """Return the statements of a cell's body as IPython's own transformations make them.
+
+    Parameters
+    ----------
+    source : str
+        The cell without its ``%%step`` line.
+
+    Returns
+    -------
+    list of ast.stmt
+        What the shell would run.
+
+    Raises
+    ------
+    SyntaxError
+        If it is no Python.
+    """
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    manager: Any = TransformerManager  # it has no types
+    text = manager().transform_cell(source)
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
+    tree: Any = compile(text, "<cell>", "exec", flags=flags, dont_inherit=True)
+    return list(tree.body)

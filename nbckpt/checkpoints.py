@@ -1,0 +1,372 @@
+"""Checkpoints: what a completed step leaves, written before its record and read back."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbckpt import ambient, variables
+from nbckpt.blobs import ChunkIndex, Manifest, PackReader, PackWriter
+from nbckpt.codecs import Encoder, Secrets
+from nbckpt.evidence import ABSENT, Paths, Touched
+from nbckpt.journal import Pack, Reader
+from nbckpt.leases import standing
+from nbckpt.records import Contents, Evidence, Fingerprint, StepRecord, Value
+from nbckpt.store import Store, Transaction
+
+if TYPE_CHECKING:
+    from nbckpt.outputs import Recording
+    from nbckpt.variables import Changes, Namespace
+
+RESULT_BYTES = 64 << 20
+"""A cell's result above this size comes back as its picture only, not as ``Out``."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What a body did, ready to be written."""
+
+    changes: Changes
+    around: ambient.State
+    """State around the variables that differs."""
+    outputs: Recording | None = None
+    result: Any = variables.MISSING
+    magics: list[tuple[str, str]] = field(default_factory=list)
+    imports: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Restored:
+    """What a checkpoint holds, decoded and not bound yet."""
+
+    values: Namespace
+    outputs: bytes
+    around: ambient.State
+    result: Any
+    magics: list[tuple[str, str]]
+    imports: list[str]
+
+
+class Checkpoints:
+    """Writes and reads the checkpoints of one run.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    namespace : dict
+        The notebook's names.
+    """
+
+    def __init__(self, store: Store, namespace: Namespace) -> None:
+        self._store = store
+        self._namespace = namespace
+        self._index = ChunkIndex()
+        self._indexed = False
+        self._proven: set[type] = set()
+        self._packs = store.folder / "packs"
+        self._reader = PackReader(
+            self._packs, lambda name: store.get_bytes(f"inline/{name}")
+        )
+
+    def refusals(self, work: Work) -> str:
+        """Return why a step's work can't be kept whole; empty if it can.
+
+        Parameters
+        ----------
+        work : Work
+            What the body did.
+
+        Returns
+        -------
+        str
+            The path of each variable that can't be kept, and the reason.
+        """
+        found = [str(refusal) for refusal in work.changes.refusals]
+        tested = variables.load_test(work.changes, self._namespace, self._proven)
+        found += [str(refusal) for refusal in tested]
+        return "; ".join(found[:3])
+
+    def write(self, name: str, work: Work, hidden: Secrets) -> tuple[Contents, Pack]:
+        """Write a step's values and outputs to a new pack and make it durable.
+
+        Parameters
+        ----------
+        name : str
+            The pack's name.
+        work : Work
+            What the body did; without refusals.
+        hidden : Secrets
+            What must not reach the disk.
+
+        Returns
+        -------
+        tuple of Contents and Pack
+            For the record, and for its transaction.
+
+        Raises
+        ------
+        OSError
+            If the disk is full or fails; nothing is left behind.
+        """
+        self._learn()
+        writer = PackWriter(self._packs, name, self._index)
+        try:
+            layout = self._layout(work, writer, hidden)
+            stretch, inline = writer.finish(layout)
+        except BaseException:
+            writer.abandon()
+            raise
+        packs = sorted({chunk.pack for chunk in writer.chunks} | {name})
+        size = sum(chunk.length for chunk in writer.chunks)
+        contents = Contents(
+            stretch, tuple(packs), tuple(work.changes.names), work.changes.deleted, {}, size
+        )
+        return contents, Pack(name, inline)
+
+    def _layout(self, work: Work, writer: PackWriter, hidden: Secrets) -> dict[str, object]:
+        """Add everything to the pack and return its layout."""
+        outputs = work.outputs.data() if work.outputs is not None else b""
+        outputs = hidden.hide_bytes(outputs)
+        layout: dict[str, object] = {
+            "components": variables.save(work.changes, writer),
+            "outputs": writer.add(memoryview(outputs)),
+            "magics": work.magics,
+            "imports": work.imports,
+        }
+        if work.around:
+            encoded = Encoder(self._namespace, {"around": work.around}).encode()
+            layout["around"] = variables.save_encoded(encoded, writer)
+        layout |= self._result(work, writer)
+        return layout
+
+    def _result(self, work: Work, writer: PackWriter) -> dict[str, object]:
+        """Add the value that the cell showed as its result, if it can be kept."""
+        if work.result is variables.MISSING:
+            return {}
+        for name in work.changes.names:
+            if self._namespace.get(name, variables.MISSING) is work.result:
+                return {"result_name": name}
+        encoded = Encoder(self._namespace, {"_": work.result}).encode()
+        if encoded.refusals or encoded.size > RESULT_BYTES:
+            return {}
+        return {"result": variables.save_encoded(encoded, writer)}
+
+    def _learn(self) -> None:
+        """Learn once which chunks the store holds already."""
+        if self._indexed:
+            return
+        for _, value in self._store.scan("step/"):
+            record = StepRecord.from_json(value)
+            if record.contents.manifest is None:
+                continue
+            try:
+                manifest = self._reader.manifest(record.contents.manifest)
+            except Exception:  # noqa: BLE001, S112 - a damaged pack only isn't reused
+                continue
+            self._index.learn(manifest.chunks)
+        self._indexed = True
+
+    def forget(self) -> None:
+        """Forget which chunks the store holds; another process may have dropped some."""
+        self._index.forget()
+        self._indexed = False
+
+    def load(self, record: StepRecord) -> Restored:
+        """Return what a checkpoint holds, decoded and not bound yet.
+
+        Parameters
+        ----------
+        record : StepRecord
+            An authentic record.
+
+        Returns
+        -------
+        Restored
+            Values share no memory with the store's files.
+
+        Raises
+        ------
+        StoreDamaged
+            If bytes are not those written.
+        Exception
+            Whatever a type raises whose library changed since.
+        """
+        if record.contents.manifest is None:
+            return Restored({}, b"", {}, variables.MISSING, [], [])
+        manifest = self._reader.manifest(record.contents.manifest)
+        self._index.learn(manifest.chunks)
+        layout: dict[str, Any] = manifest.layout
+        ambient.import_all(layout["imports"])
+        values = variables.load(manifest, self._reader, self._namespace)
+        hidden = Secrets.of_environment()
+        outputs = bytes(self._reader.blob(manifest, layout["outputs"]))
+        return Restored(
+            values=values,
+            outputs=hidden.reveal_bytes(outputs),
+            around=self._encoded(manifest, "around").get("around", {}),
+            result=self._restored_result(manifest, values),
+            magics=[(name, line) for name, line in layout["magics"]],
+            imports=layout["imports"],
+        )
+
+    def _encoded(self, manifest: Manifest, key: str) -> Namespace:
+        """Return the names in one stream of a layout, if it is there."""
+        layout: Any = manifest.layout.get(key)
+        if layout is None:
+            return {}
+        return variables.load_encoded(layout, manifest, self._reader, self._namespace)
+
+    def _restored_result(self, manifest: Manifest, values: Namespace) -> Any:
+        """Return the value that the cell had shown as its result."""
+        name: Any = manifest.layout.get("result_name")
+        if name is not None:
+            return values[name]
+        return self._encoded(manifest, "result").get("_", variables.MISSING)
+
+    def drop(self, packs: list[str]) -> None:
+        """Remove packs that no record needs; what is mapped from them stays valid."""
+        for name in packs:
+            (self._packs / f"{name}.pack").unlink(missing_ok=True)
+        if packs:
+            self.forget()
+
+
+def pack_name(run_id: str, token: int, order: int) -> str:
+    """Return a new pack's name, which tells whose it is while no record names it."""
+    return f"{run_id}.{token}.{order}.{secrets.token_hex(4)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What `collect` removed."""
+
+    files: int
+    bytes: int
+
+
+def collect(store: Store) -> Swept:
+    """Remove what no record needs: packs, spilled outputs, rows.
+
+    Nothing that a record names, and nothing that a living process is writing, is ever
+    removed.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+
+    Returns
+    -------
+    Swept
+        Number of files and their bytes.
+    """
+    store.transact(_drop_unused_rows)
+    known = {key.removeprefix("pack/") for key in store.keys("pack/")}
+    reader = Reader(store)
+    stray = [
+        path
+        for path in (store.folder / "packs").glob("*.pack")
+        if path.stem not in known and not _is_being_written(reader, path.stem)
+    ]
+    stray += [p for p in (store.folder / "spill").glob("*") if _is_old(p)]
+    size = sum(path.stat().st_size for path in stray)
+    for path in stray:
+        path.unlink(missing_ok=True)
+    return Swept(len(stray), size)
+
+
+def _drop_unused_rows(transaction: Transaction) -> None:
+    """Delete the rows of packs that no record rests on."""
+    used: dict[str, set[str]] = {}
+    for key in transaction.keys("step/"):
+        for name in transaction.get(key)["contents"]["packs"]:
+            used.setdefault(name, set()).add(key)
+    for key in transaction.keys("pack/"):
+        name = key.removeprefix("pack/")
+        if name in used:
+            transaction.put(key, {"users": sorted(used[name])})
+        else:
+            transaction.delete(key)
+    for key in transaction.keys("inline/"):
+        if key.removeprefix("inline/") not in used:
+            transaction.delete(key)
+
+
+def _is_being_written(reader: Reader, name: str) -> bool:
+    """Tell whether a pack without a record belongs to a living holder."""
+    run_id, token, *_ = name.rsplit(".", 3)
+    lease = reader.lease(run_id)
+    if lease is None or str(lease.token) != token:
+        return False
+    return standing(lease) in {"alive", "late", "unknown"}
+
+
+def _is_old(path: Path) -> bool:
+    """Tell whether a spilled output's process is gone; its name begins with its pid."""
+    return time.time() - path.stat().st_mtime > SPILL_SECONDS
+
+
+SPILL_SECONDS = 86400.0
+
+
+def evidence_of(
+    touched: Touched, declared: list[str], checks: tuple[str, ...], note: str, paths: Paths
+) -> Evidence:
+    """Return the evidence of a step that just completed.
+
+    Parameters
+    ----------
+    touched : Touched
+        Files that were noticed.
+    declared : list of str
+        Files that ``--writes`` names now.
+    checks, note : tuple of str, str
+        Of the step.
+    paths : Paths
+        Names of files.
+
+    Returns
+    -------
+    Evidence
+        A file that the step made and removed again is no evidence; one that stood
+        before must stay away.
+    """
+    digests = {name: paths.digest(name) for name in sorted({*touched.written, *declared})}
+    files = {
+        name: digest
+        for name, digest in digests.items()
+        if digest != ABSENT or name in touched.removed
+    }
+    return Evidence(files, checks, note)
+
+
+def files_read(fingerprint: Fingerprint, touched: Touched, paths: Paths) -> dict[str, str]:
+    """Return the digests of the files that a step read, as they were before it.
+
+    Parameters
+    ----------
+    fingerprint : Fingerprint
+        Holds the declared ones already.
+    touched : Touched
+        Files that were noticed.
+    paths : Paths
+        Names of files.
+
+    Returns
+    -------
+    dict
+        Name → digest.
+    """
+    found = dict(fingerprint.files)
+    for name, before in touched.read.items():
+        if name in touched.written:
+            if before:
+                found[name] = before
+        else:
+            found[name] = paths.digest(name)
+    return found

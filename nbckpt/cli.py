@@ -1,0 +1,411 @@
+"""The command line: the same verbs as in a notebook, and ``nbckpt run``.
+
+Answers go to standard output, everything else to standard error. Exit codes: 0 completed,
+1 a step failed, 2 wrong usage, 3 stopped for a human, 4 another holder has the run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nbckpt import __version__, headless
+from nbckpt.checkpoints import collect
+from nbckpt.errors import CheckFailed, NbckptError, RunHeld, SaveFailed, StopForHuman
+from nbckpt.journal import Reader
+from nbckpt.records import RunRecord
+from nbckpt.trust import load_secret
+from nbckpt.trusting import adopt
+from nbckpt.verbs import marks, planning, status, steps, verification
+from nbckpt.verbs.notebook import trusted_text
+from nbckpt.verbs.opening import DEFAULT, changing, choose_run, looking
+from nbckpt.verbs.pages import Page, Table, plain, printable, size
+
+FAMILIES = {
+    "run": ("run", "rerun"),
+    "look": ("status", "plan", "show", "explain", "runs"),
+    "settle": ("accept",),
+    "store": ("verify", "gc", "trust"),
+}
+STYLES = {
+    "completed": "green", "skip": "green", "ok": "green", "alive": "green",
+    "running": "cyan", "run": "cyan", "late": "yellow", "stale": "yellow",
+    "unknown": "yellow", "interrupted": "yellow", "failed": "red", "dead": "red",
+    "not ok": "red", "stop": "red",
+}  # fmt: skip
+EXITS = ((RunHeld, 4), (StopForHuman, 3), ((CheckFailed, SaveFailed), 1))
+
+
+class Families(click.Group):
+    """A group of commands whose help shows them in families."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, family by family."""
+        for family, names in FAMILIES.items():
+            rows = [(name, self._summary(ctx, name)) for name in names]
+            with formatter.section(family):
+                formatter.write_dl(rows)
+
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        """Return the first line of a command's help."""
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(limit=72) if command else ""
+
+
+@click.group(cls=Families, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="nbckpt")
+def commands() -> None:
+    """Run notebooks that survive any interruption, and look at their runs.
+
+    \b
+    nbckpt run etl.ipynb       execute it; resumes by itself after a crash
+    nbckpt status              where it is, or what it died in
+    nbckpt plan etl.ipynb      what a run would do, without doing it
+
+    The store is .nbckpt beside the notebook that is named, else in the current folder;
+    --store or NBCKPT_STORE name another one. Exit codes: 0 completed, 1 a step failed, 2
+    wrong usage, 3 stopped for a human, 4 not started since another holder has the run.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without it, those of the process.
+    """
+    try:
+        code = commands.main(arguments, prog_name="nbckpt", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except click.Abort:
+        code = 1
+    except (NbckptError, OSError) as error:
+        click.echo(f"nbckpt: {printable(str(error))}", err=True)
+        code = exit_code(error)
+    sys.exit(code or 0)
+
+
+def exit_code(error: BaseException) -> int:
+    """Return the exit code for an error.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+
+    Returns
+    -------
+    int
+        2 for what is wrong before anything runs.
+    """
+    return next((code for kinds, code in EXITS if isinstance(error, kinds)), 2)
+
+
+def _store_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option ``--store``."""
+    text = "Folder of the store (default: .nbckpt beside the notebook)."
+    return click.option("--store", metavar="DIR", default="", help=text)(command)
+
+
+def _json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option ``--json``."""
+    text = "Print JSON, of a shape that stays the same."
+    return click.option("--json", "as_json", is_flag=True, help=text)(command)
+
+
+def _run_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option ``--run``."""
+    text = "The run, or its notebook (default: the run begun last)."
+    return click.option("--run", "target", metavar="RUN", default="", help=text)(command)
+
+
+def store_folder(store: str, notebook: Path | None = None) -> Path:
+    """Return the folder of the store that is meant.
+
+    Parameters
+    ----------
+    store : str
+        From ``--store``; empty if not given.
+    notebook : Path, optional
+        The notebook that is named.
+
+    Returns
+    -------
+    Path
+        Absolute.
+    """
+    if store:
+        return Path(store).absolute()
+    beside = notebook.absolute().parent if notebook else Path.cwd()
+    return beside / (os.environ.get("NBCKPT_STORE") or DEFAULT)
+
+
+def _notebook(target: str) -> Path | None:
+    """Return the notebook that a target names; other targets are run ids."""
+    return Path(target) if target.endswith(".ipynb") else None
+
+
+def _folder(store: str, target: str) -> Path:
+    """Return the store's folder for a target."""
+    return store_folder(store, _notebook(target))
+
+
+def _run_of(reader: Reader, target: str) -> RunRecord:
+    """Return the run that a target means."""
+    notebook = _notebook(target)
+    if notebook is None:
+        return choose_run(reader, target)
+    return choose_run(reader, stem=notebook.stem)
+
+
+def _answer(data: Any, page: Callable[[Any], Page], *, as_json: bool) -> None:
+    """Print an answer: JSON, tables on a terminal, else plain text."""
+    if as_json:
+        click.echo(json.dumps(data, indent=2))
+    elif sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        _draw(page(data))
+    else:
+        click.echo(plain(page(data)))
+
+
+def _draw(page: Page) -> None:
+    """Draw a page on a terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for part in page:
+        if isinstance(part, str):
+            console.print(Text(printable(part)), soft_wrap=True)
+            continue
+        drawn = Drawn(*part.head, box=box.SIMPLE_HEAD, pad_edge=False)
+        for row in part.rows:
+            cells = map(printable, row)
+            drawn.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in cells))
+        console.print(drawn)
+
+
+@commands.command("status")
+@click.argument("target", metavar="[RUN]", default="")
+@_json_option
+@_store_option
+def status_command(target: str, store: str, *, as_json: bool) -> None:
+    """Say where a run stands, and who holds it.
+
+    RUN is a run id or a notebook; without it, the run begun last. Nothing is written
+    and nothing slows the run down.
+
+    \b
+    nbckpt status
+    nbckpt status etl-1 --json
+    """
+    with looking(_folder(store, target)) as reader:
+        data = status.status(reader, _run_of(reader, target))
+        _answer(data, status.status_page, as_json=as_json)
+
+
+@commands.command("plan")
+@click.argument("target", metavar="[NOTEBOOK|RUN]", default="")
+@_json_option
+@_store_option
+def plan_command(target: str, store: str, *, as_json: bool) -> None:
+    """Say what a run would do to each step, and why.
+
+    Each step would run, be skipped, or can't be told without a kernel (unknown).
+    Nothing runs and nothing is written.
+
+    \b
+    nbckpt plan etl.ipynb
+    """
+    notebook = _notebook(target)
+    with looking(_folder(store, target)) as reader:
+        if notebook is not None:
+            data = planning.plan_notebook(reader, notebook.absolute())
+        else:
+            data = planning.plan_run(reader, choose_run(reader, target))
+        _answer(data, planning.plan_page, as_json=as_json)
+
+
+@commands.command("show")
+@click.argument("step")
+@_run_option
+@_json_option
+@_store_option
+def show_command(step: str, target: str, store: str, *, as_json: bool) -> None:
+    """Show what is recorded of a step.
+
+    Its evidence, inputs, names, sizes, versions and every attempt.
+
+    \b
+    nbckpt show clean
+    nbckpt show clean --run etl-1 --json
+    """
+    with looking(_folder(store, target)) as reader:
+        data = steps.show(reader, _run_of(reader, target), step)
+        _answer(data, steps.show_page, as_json=as_json)
+
+
+@commands.command("explain")
+@click.argument("step")
+@_run_option
+@_json_option
+@_store_option
+def explain_command(step: str, target: str, store: str, *, as_json: bool) -> None:
+    """Say why a step ran last, and what would happen to it now.
+
+    Names the input, file, module or version that differs.
+
+    \b
+    nbckpt explain fit
+    """
+    with looking(_folder(store, target)) as reader:
+        data = steps.explain(reader, _run_of(reader, target), step)
+        _answer(data, steps.explain_page, as_json=as_json)
+
+
+@commands.command("runs")
+@_json_option
+@_store_option
+def runs_command(store: str, *, as_json: bool) -> None:
+    """List all runs of a store.
+
+    \b
+    nbckpt runs --store work/.nbckpt
+    """
+    with looking(store_folder(store)) as reader:
+        _answer(status.runs(reader), status.runs_page, as_json=as_json)
+
+
+@commands.command("verify")
+@click.argument("target", metavar="[RUN]", default="")
+@_json_option
+@_store_option
+def verify_command(target: str, store: str, *, as_json: bool) -> int:
+    """Look at all evidence of a run again; nothing runs.
+
+    Every file is compared with its digest and every stored byte is read back. Checks
+    need the notebook's names: %nbckpt verify evaluates them in its kernel. Exit code 1
+    if anything is not as recorded.
+
+    \b
+    nbckpt verify
+    """
+    with looking(_folder(store, target)) as reader:
+        data = verification.verify(reader, _run_of(reader, target))
+        _answer(data, verification.verify_page, as_json=as_json)
+    return 0 if data["ok"] else 1
+
+
+@commands.command("rerun")
+@click.argument("step")
+@_run_option
+@_store_option
+def rerun_command(step: str, target: str, store: str) -> None:
+    """Have a step's body run again at the next run.
+
+    For a world that changed unseen. The record stays until it is replaced, and later
+    steps run again only if they get other values.
+
+    \b
+    nbckpt rerun fetch
+    nbckpt run etl.ipynb
+    """
+    with changing(_folder(store, target)) as opened:
+        click.echo(marks.rerun(opened, _run_of(Reader(opened), target), step))
+
+
+@commands.command("accept")
+@click.argument("step")
+@click.option("--notebook", metavar="NOTEBOOK", help="Where the step's code is now.")
+@_run_option
+@_store_option
+def accept_command(step: str, notebook: str | None, target: str, store: str) -> None:
+    """Record that a step's code change does not matter.
+
+    The code in the notebook file counts as unchanged from now on, so that the step is
+    skipped. A later change counts again.
+
+    \b
+    nbckpt accept clean
+    """
+    path = Path(notebook).absolute() if notebook else None
+    with changing(store_folder(store, path or _notebook(target))) as opened:
+        run = _run_of(Reader(opened), target or notebook or "")
+        click.echo(marks.accept(opened, run, step, path))
+
+
+@commands.command("gc")
+@_store_option
+def gc_command(store: str) -> None:
+    """Remove what no record needs from a store.
+
+    Nothing that a record names is ever removed, nor what a living run is writing.
+
+    \b
+    nbckpt gc
+    """
+    with changing(store_folder(store)) as opened:
+        swept = collect(opened)
+        click.echo(f"removed {swept.files} files, {size(swept.bytes)}")
+
+
+@commands.command("trust")
+@click.argument("folder", metavar="[STORE]", default="")
+@_store_option
+def trust_command(folder: str, store: str) -> None:
+    """Make another user's store your own.
+
+    Until then it is read-only and nothing of it is loaded. Afterwards its values are
+    unpickled when its notebook runs, which can execute anything: trust only what you
+    would run.
+
+    \b
+    nbckpt trust colleague/.nbckpt
+    """
+    path = store_folder(folder or store)
+    click.echo(trusted_text(adopt(path, load_secret()), path))
+
+
+@commands.command("run")
+@click.argument("notebook")
+@click.option("-p", "--parameter", "parameters", nargs=2, multiple=True,
+              metavar="NAME VALUE", help="Set a name after the cell tagged parameters.")
+@click.option("--run-id", default="", metavar="ID", help="Begin or resume this run.")
+@click.option("--fresh", is_flag=True, help="Begin a new run in any case.")
+@click.option("--overlap", type=click.Choice(["skip", "replace", "concurrent"]),
+              default="skip", help="If another process holds the run (default: skip).")
+@click.option("--version", default="", metavar="TEXT", help="Workflow version.")
+@click.option("--output", default="", metavar="OUT",
+              help="The executed notebook (default: NAME.out.ipynb beside it).")
+@_store_option
+def run_command(notebook: str, **options: Any) -> int:
+    """Execute a notebook; resumes its run, and restarts a dead kernel.
+
+    The notebook itself is not changed: the executed copy is saved after each cell. Steps
+    that are done and verified are skipped. A step that kills the kernel twice stops
+    the run. Ctrl-C interrupts the running cell and saves.
+
+    \b
+    nbckpt run etl.ipynb
+    nbckpt run etl.ipynb -p DAY 2026-11-29 --run-id etl-2026-11-29
+    """
+    store = options.pop("store")
+    order = headless.Order(
+        Path(notebook).absolute(),
+        store=store_folder(store) if store else None,
+        parameters=dict(options.pop("parameters")),
+        **options,
+    )
+    return headless.run(order, lambda line: click.echo(printable(line)))

@@ -1,0 +1,17 @@
+"""Values and bytes: encoding, decoding, canonical digests, refusals with their path."""
+
+from nbckpt.codecs.canonical import Canonical, global_names, is_local
+from nbckpt.codecs.encoder import Encoded, Encoder, Refusal, SecretEncoder, decode
+from nbckpt.codecs.secrets import Secrets
+
+__all__ = [
+    "Canonical",
+    "Encoded",
+    "Encoder",
+    "Refusal",
+    "SecretEncoder",
+    "Secrets",
+    "decode",
+    "global_names",
+    "is_local",
+]

@@ -1,0 +1,268 @@
+"""Functions and classes that the notebook defines.
+
+A definition that stands in the namespace under its own name is referred to by that name
+wherever it occurs, so that restored objects are instances of the class that the notebook
+has now, and restored functions see the live globals. The definition itself is kept by
+value only where it is what a step made or changed.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cloudpickle import cloudpickle
+
+Namespace = dict[str, Any]
+
+_targets: list[tuple[Namespace, Namespace]] = []
+
+
+@contextmanager
+def restoring(namespace: Namespace, restored: Namespace) -> Iterator[None]:
+    """Make a namespace the one that decoded definitions live in.
+
+    Parameters
+    ----------
+    namespace : dict
+        The notebook's names.
+    restored : dict
+        Names that were decoded and are not bound yet; they come first.
+
+    Yields
+    ------
+    None
+    """
+    _targets.append((namespace, restored))
+    try:
+        yield
+    finally:
+        _targets.pop()
+
+
+def live_namespace() -> Namespace:
+    """Return the namespace that is being restored into; called while decoding."""
+    return _targets[-1][0]
+
+
+def named(qualname: str) -> Any:
+    """Return the definition that a namespace holds under a name.
+
+    Parameters
+    ----------
+    qualname : str
+        Dotted for nested classes.
+
+    Returns
+    -------
+    object
+        The live definition.
+
+    Raises
+    ------
+    LookupError
+        If the notebook does not define it any more.
+    """
+    found = _live(qualname)
+    if found is None:
+        raise LookupError(f"the notebook does not define {qualname} any more")
+    return found
+
+
+def _live(qualname: str) -> Any:
+    """Return a definition that was restored, or else the notebook's."""
+    namespace, restored = _targets[-1]
+    return resolve(restored, qualname) or resolve(namespace, qualname)
+
+
+def resolve(namespace: Namespace, qualname: str) -> Any:
+    """Return what a dotted name means in a namespace, or None.
+
+    Parameters
+    ----------
+    namespace : dict
+        The notebook's names.
+    qualname : str
+        Dotted for nested classes.
+
+    Returns
+    -------
+    object or None
+        The definition.
+    """
+    first, *rest = qualname.split(".")
+    found = namespace.get(first)
+    for part in rest:
+        found = getattr(found, "__dict__", {}).get(part)
+    return found
+
+
+def is_notebook(definition: Any, namespace: Namespace) -> bool:
+    """Tell whether the notebook made a function or class.
+
+    Parameters
+    ----------
+    definition : object
+        A function or class.
+    namespace : dict
+        The notebook's names.
+
+    Returns
+    -------
+    bool
+        By its globals for functions, by its module for classes.
+    """
+    if isinstance(definition, types.FunctionType):
+        return definition.__globals__ is namespace
+    return getattr(definition, "__module__", None) == namespace.get("__name__")
+
+
+def is_named(definition: Any, namespace: Namespace) -> bool:
+    """Tell whether a definition can be referred to by its name.
+
+    A function with a closure has state of its own and is kept by value.
+
+    Parameters
+    ----------
+    definition : object
+        A function or class.
+    namespace : dict
+        The notebook's names.
+
+    Returns
+    -------
+    bool
+        Whether the namespace holds it under its own name.
+    """
+    if getattr(definition, "__closure__", None):
+        return False
+    name = getattr(definition, "__qualname__", "")
+    return "<" not in name and resolve(namespace, name) is definition
+
+
+def reduce_named(definition: Any) -> tuple[Any, ...]:
+    """Return the reduction of a definition to its name."""
+    return named, (definition.__qualname__,)
+
+
+class _LiveNamespace:
+    """Stands for the notebook's namespace in a stream."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return live_namespace, ()
+
+
+def reduce_function(pickler: cloudpickle.Pickler, function: types.FunctionType) -> Any:
+    """Return the reduction of a notebook function by value, bound to live globals.
+
+    Parameters
+    ----------
+    pickler : cloudpickle.Pickler
+        Holds the new arguments' maker.
+    function : types.FunctionType
+        The function.
+
+    Returns
+    -------
+    tuple
+        Code, defaults and closure travel; globals don't.
+    """
+    code, _, name, defaults, _ = pickler._function_getnewargs(function)  # noqa: SLF001
+    state, slots = cloudpickle._function_getstate(function)  # noqa: SLF001
+    slots["__globals__"] = {}
+    # What is imported by now is an accident of the moment, and no part of the function.
+    slots["_cloudpickle_submodules"] = []
+    # The cells themselves travel, so that functions which share one share it again.
+    slots["__closure__"] = None
+    arguments = (code, _LiveNamespace(), name, defaults, function.__closure__)
+    return (
+        cloudpickle._make_function,  # noqa: SLF001
+        arguments,
+        (state, slots),
+        None,
+        None,
+        cloudpickle._function_setstate,  # noqa: SLF001
+    )
+
+
+def reduce_cell(cell: types.CellType) -> tuple[Any, ...]:
+    """Return the reduction of a closure's cell, filled after it exists: it may hold itself."""
+    try:
+        contents = cell.cell_contents
+    except ValueError:
+        return types.CellType, ()
+    return types.CellType, (), (contents,), None, None, fill_cell
+
+
+def fill_cell(cell: types.CellType, contents: tuple[Any]) -> None:
+    """Fill a restored cell; called while decoding."""
+    cell.cell_contents = contents[0]
+
+
+def reduce_class(definition: type) -> Any:
+    """Return the reduction of a notebook class by value.
+
+    Parameters
+    ----------
+    definition : type
+        The class.
+
+    Returns
+    -------
+    tuple
+        On restore the live class of that name takes the stored attributes if it has the
+        same bases, so that existing instances stay instances.
+    """
+    reduced = cloudpickle._class_reduce(definition)  # noqa: SLF001
+    if not isinstance(reduced, tuple):
+        return reduced
+    make, arguments, *rest = reduced
+    return revive_class, (definition.__qualname__, make, arguments), *rest
+
+
+def revive_class(qualname: str, make: Any, arguments: tuple[Any, ...]) -> Any:
+    """Return the live class of a name, or make it anew; called while decoding.
+
+    Parameters
+    ----------
+    qualname : str
+        Name of the class.
+    make : callable
+        Makes an empty class.
+    arguments : tuple
+        What `make` takes.
+
+    Returns
+    -------
+    type
+        To be filled with the stored attributes.
+    """
+    live = _live(qualname)
+    fresh = make(*arguments)
+    if isinstance(live, type) and live is not fresh and _is_same_shape(live, fresh):
+        return live
+    return fresh
+
+
+def _is_same_shape(live: type, fresh: type) -> bool:
+    """Tell whether a live class can take the attributes of a stored one."""
+    if type(live) is not type(fresh) or live.__bases__ != fresh.__bases__:
+        return False
+    if isinstance(live, enum.EnumMeta):
+        ours = {member.name: member.value for member in live}
+        return ours == {member.name: member.value for member in fresh}  # type: ignore[attr-defined]
+    return not hasattr(live, "__slots__")
+
+
+def reduce_cached(cached: Any) -> tuple[Any, ...]:
+    """Return the reduction of an `functools.lru_cache` function; its cache is dropped."""
+    return recache, (cached.__wrapped__, cached.cache_parameters())
+
+
+def recache(function: Any, parameters: dict[str, Any]) -> Any:
+    """Return a function with an empty cache; called while decoding."""
+    return functools.lru_cache(**parameters)(function)

@@ -1,0 +1,97 @@
+"""Secrets in values: credentials from the environment never reach the disk.
+
+A text that holds the value of a credential variable is stored as a reference to the
+variable, and filled in again from the environment of the kernel that restores it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|pwd|private)")
+SHORTEST = 6
+"""Shorter values stand in too many texts by chance."""
+OPEN, CLOSE = b"\x1fenv:", b"\x1f"
+
+
+class Secrets:
+    """Values that must not be stored.
+
+    Parameters
+    ----------
+    values : mapping
+        Variable → value.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = {v: n for n, v in values.items() if len(v) >= SHORTEST}
+
+    @classmethod
+    def of_environment(cls) -> Secrets:
+        """Return the environment's credentials, told by the names of the variables."""
+        return cls({name: text for name, text in os.environ.items() if NAME.search(name)})
+
+    def are_in(self, data: memoryview | bytes) -> bool:
+        """Tell whether bytes hold a secret."""
+        if not self.values:
+            return False
+        whole = bytes(data)
+        return any(_escaped(v) in whole or v.encode() in whole for v in self.values)
+
+    def hide_bytes(self, data: bytes | memoryview) -> bytes | memoryview:
+        """Return JSON text with references in place of secrets."""
+        if not self.are_in(data):
+            return data
+        hidden = bytes(data)
+        for value, name in self.values.items():
+            hidden = hidden.replace(_escaped(value), OPEN + name.encode() + CLOSE)
+        return hidden
+
+    def reveal_bytes(self, data: bytes) -> bytes:
+        """Return JSON text with the environment's values in place of references."""
+
+        def fill(found: re.Match[bytes]) -> bytes:
+            return _escaped(os.environ[found[1].decode()])
+
+        return re.sub(OPEN + b"([^\x1f]*)" + CLOSE, fill, data)
+
+    def split(self, text: str) -> tuple[str | tuple[str], ...] | None:
+        """Return a text's parts, variables in tuples; None if it holds no secret."""
+        present = [value for value in self.values if value in text]
+        if not present:
+            return None
+        pattern = "|".join(re.escape(v) for v in sorted(present, key=len, reverse=True))
+        parts: list[str | tuple[str]] = []
+        for piece in re.split(f"({pattern})", text):
+            parts.append((self.values[piece],) if piece in self.values else piece)
+        return tuple(parts)
+
+
+def join(parts: Any) -> str:
+    """Return the text of parts, filled in from the environment.
+
+    Parameters
+    ----------
+    parts : sequence
+        What `Secrets.split` returned.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Raises
+    ------
+    KeyError
+        If a variable is not set any more.
+    """
+    return "".join(part if isinstance(part, str) else os.environ[part[0]] for part in parts)
+
+
+def _escaped(text: str) -> bytes:
+    """Return a text as it stands inside JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")

@@ -1,0 +1,75 @@
+"""The way from a variable to a value inside it, for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+DEPTH = 12
+BREADTH = 20_000
+
+
+def path_to(values: dict[str, Any], target: Any) -> str:
+    """Return how a value is reached from the variables.
+
+    Parameters
+    ----------
+    values : dict
+        Name → value.
+    target : object
+        The value that is looked for.
+
+    Returns
+    -------
+    str
+        For example ``cfg['db'].conn``; the names alone if no way is found.
+    """
+    if target is not values:
+        seen: set[int] = set()
+        level = [(name, value) for name, value in values.items()]
+        for _ in range(DEPTH):
+            for path, value in level:
+                if value is target:
+                    return path
+            level = [step for path, value in level for step in _inside(path, value, seen)]
+            if not level or len(seen) > BREADTH:
+                break
+    return ", ".join(values)
+
+
+def _inside(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield what is one step inside a value."""
+    if id(value) in seen or isinstance(value, (str, bytes, int, float, type)):
+        return
+    seen.add(id(value))
+    yield from _items(path, value)
+    yield from ((f"{path}.{key}", part) for key, part in _attributes(value))
+
+
+def _items(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the items of a container."""
+    if isinstance(value, dict):
+        yield from ((f"{path}[{key!r}]", part) for key, part in list(value.items()))
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"{path}[{number}]", part) for number, part in enumerate(value))
+    elif isinstance(value, (set, frozenset)):
+        yield from ((f"{path}{{…}}", part) for part in value)
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes that hold a value's state."""
+    yield from list(getattr(value, "__dict__", {}).items())
+    for kind in type(value).__mro__:
+        slots = getattr(kind, "__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(value, slot):
+                yield slot, getattr(value, slot)
+    closure = getattr(value, "__closure__", None) or ()
+    names = getattr(getattr(value, "__code__", None), "co_freevars", ())
+    for name, cell in zip(names, closure, strict=False):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            continue
+    if hasattr(value, "__self__") and not isinstance(value.__self__, type(path_to)):
+        yield "__self__", value.__self__

@@ -1,0 +1,122 @@
+"""Every error that nbckpt raises, as one tree.
+
+::
+
+    NbckptError
+    ├── BadStep          the ``%%step`` line or a command is wrong; nothing ran
+    ├── BadNotebook      a notebook file is missing, empty or broken
+    ├── NotFound         no such run, step or store
+    ├── CheckFailed      the body ran, but a completion check is not true
+    ├── SaveFailed       the body ran, but its checkpoint could not be written
+    ├── StopForHuman     it can't be known what is right; a person must say
+    ├── RunHeld          another living process holds the run
+    └── StoreError       the store can't be used
+        ├── StoreRefused     unsafe place, owner, file system or schema
+        ├── StoreDamaged     a value is not what was written
+        └── StoreFull        no room left on the disk
+    Fenced (BaseException)   another process took the run over
+    ValueRefused         a value can't be kept (has the path of the variable)
+
+`Fenced` derives from `BaseException` so that ``except Exception`` in a cell can't
+swallow it.
+"""
+
+from __future__ import annotations
+
+
+class Shown:
+    """How an error looks in a notebook: one line, without our own frames."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in place of a traceback."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class NbckptError(Shown, Exception):
+    """Base of all errors of this package.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong and where (run, step, variable, file).
+    remedy : str, optional
+        What to do next.
+    """
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what, remedy)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        """Return what is wrong, then what to do next."""
+        return f"{self.what}. {self.remedy}" if self.remedy else self.what
+
+
+class BadStep(NbckptError):  # noqa: N818 - the tree reads as plain words
+    """The ``%%step`` line or a command is wrong; nothing ran."""
+
+
+class BadNotebook(NbckptError):  # noqa: N818
+    """A notebook file is missing, empty or broken."""
+
+
+class NotFound(NbckptError):  # noqa: N818
+    """No such run, step or store."""
+
+
+class CheckFailed(NbckptError):  # noqa: N818
+    """The body ran, but a completion check is not true."""
+
+
+class SaveFailed(NbckptError):  # noqa: N818
+    """The body ran, but its checkpoint could not be written; values are in memory."""
+
+
+class StopForHuman(NbckptError):  # noqa: N818
+    """It can't be known what is right; a person must say."""
+
+
+class RunHeld(NbckptError):  # noqa: N818
+    """Another living process holds the run."""
+
+
+class StoreError(NbckptError):
+    """The store can't be used."""
+
+
+class StoreRefused(StoreError):
+    """The store is in an unsafe place, of another owner, or of another schema."""
+
+
+class StoreDamaged(StoreError):
+    """A value in the store is not what was written."""
+
+
+class StoreFull(StoreError):
+    """No room is left for the store."""
+
+
+class ValueRefused(NbckptError):  # noqa: N818
+    """A value can't be kept; the message holds the path of the variable."""
+
+
+class Fenced(Shown, BaseException):  # noqa: N818 - must pass `except Exception` in a cell
+    """Another process took the run over; this one can write nothing more.
+
+    Parameters
+    ----------
+    what : str
+        Who took the run over, and when.
+    remedy : str, optional
+        What to do next.
+    """
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what, remedy)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        """Return who took the run over, then what to do next."""
+        return f"{self.what}. {self.remedy}" if self.remedy else self.what

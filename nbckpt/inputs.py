@@ -1,0 +1,287 @@
+"""The fingerprint of a step: everything that its result depends on, by value."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from nbckpt import keys
+from nbckpt.codecs import Canonical, is_local
+from nbckpt.evidence import Paths
+from nbckpt.plan import Step
+from nbckpt.reads import Reads, compile_body, environment_names, read_body
+from nbckpt.records import Fingerprint, Value
+from nbckpt.trust import Secret
+
+Namespace = dict[str, Any]
+OWN = {"nbckpt", "__main__", "__mp_main__", "IPython", "ipykernel"}
+SHELL_NAMES = {"get_ipython", "In", "Out", "exit", "quit", "open", "display"}
+
+
+@dataclass(slots=True)
+class Body:
+    """What is told from a step's source, once."""
+
+    code: str
+    reads: Reads
+    environment: set[str]
+
+    @classmethod
+    def of(cls, statements: list[Any]) -> Body:
+        """Analyse a body.
+
+        Parameters
+        ----------
+        statements : list of ast.stmt
+            As IPython's own transformations left them.
+
+        Returns
+        -------
+        Body
+            Its fingerprint, its reads and the environment variables that it names.
+        """
+        found = environment_names(compile_body(statements))
+        return cls(keys.code_fingerprint(statements), read_body(statements), found)
+
+
+@dataclass(slots=True)
+class Inputs:
+    """Computes fingerprints; keeps digests while nothing can have changed.
+
+    Parameters
+    ----------
+    namespace : dict
+        The notebook's names.
+    paths : Paths
+        Names of files.
+    secret : Secret
+        Keys the digests of environment variables.
+    """
+
+    namespace: Namespace
+    paths: Paths
+    secret: Secret
+    _known: dict[str, Value] = field(default_factory=dict)
+    _restored: dict[str, tuple[Value, Callable[[], Any]]] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Forget all digests: other code has run."""
+        self._known.clear()
+
+    def forget_names(self, names: Iterable[str]) -> None:
+        """Forget what is known of names that a step made or changed."""
+        for name in names:
+            self._known.pop(name, None)
+            self._restored.pop(name, None)
+
+    def restored(self, name: str, value: Value, again: Callable[[], Any]) -> None:
+        """Take a value's digest from the record that it was restored from.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+        value : Value
+            From the record.
+        again : callable
+            Restores the value once more, to tell whether the live one was changed.
+        """
+        self._known[name] = value
+        self._restored[name] = (value, again)
+
+    def value(self, name: str) -> Value:
+        """Return the digest of a name's value.
+
+        Parameters
+        ----------
+        name : str
+            A name of the namespace.
+
+        Returns
+        -------
+        Value
+            Equal for equal values in every process.
+        """
+        if name not in self._known:
+            self._known[name] = self._compute(name)
+        return self._known[name]
+
+    def _compute(self, name: str) -> Value:
+        """Digest a live value."""
+        found = _digest(self.namespace[name], self.namespace)
+        recorded, again = self._restored.get(name, (found, None))
+        if again is None or recorded == found:
+            return found
+        # A restored value can differ from the original in ways that don't matter, such
+        # as spare capacity: it counts as unchanged if a fresh restore looks the same.
+        try:
+            same = _digest(again(), self.namespace) == found
+        except Exception:  # noqa: BLE001 - then the live value counts as it is
+            return found
+        return recorded if same else found
+
+    def fingerprint(
+        self, step: Step, body: Body, visible: set[str], recorded: Fingerprint | None
+    ) -> Fingerprint:
+        """Return a step's fingerprint as things stand before its body.
+
+        Parameters
+        ----------
+        step : Step
+            Its options.
+        body : Body
+            Its source.
+        visible : set of str
+            The user's names.
+        recorded : Fingerprint or None
+            From its record: files that it was seen to read are compared too.
+
+        Returns
+        -------
+        Fingerprint
+            Without what only the body's run can tell.
+        """
+        names = self._reached(step, body, visible)
+        if recorded is not None:
+            names |= {name for name in recorded.inputs if name in self.namespace} - set(step.ignore)
+        values = {name: self.value(name) for name in sorted(names)}
+        modules = self._modules(body, values)
+        return Fingerprint(
+            code=body.code,
+            options=step.options_fingerprint,
+            inputs={name: value.digest for name, value in values.items()},
+            modules={name: _source_digest(name) for name in modules if _is_local(name)},
+            files=self._files(step, recorded),
+            environment=self._environment(step, body, values),
+            versions=_versions(modules),
+            unknown=self._unknown(step, values),
+        )
+
+    def _reached(self, step: Step, body: Body, visible: set[str]) -> set[str]:
+        """Return the names that a body reads, and those that functions in them read."""
+        queue = set(body.reads.names)
+        if body.reads.dynamic:
+            queue |= visible
+        found: set[str] = set()
+        while queue:
+            name = queue.pop()
+            if name in found or name in step.ignore or name in SHELL_NAMES:
+                continue
+            if name not in self.namespace or name.startswith("__"):
+                continue
+            found.add(name)
+            queue |= set(self.value(name).reached)
+        return found
+
+    def _unknown(self, step: Step, values: dict[str, Value]) -> str:
+        """Return why the fingerprint can't be told, if so."""
+        for name, value in values.items():
+            if value.unknown:
+                return (
+                    f"input {name!r} holds a {value.unknown}, which can't be compared "
+                    f"(if it is no input: %%step {step.name} --ignore {name})"
+                )
+        return ""
+
+    def _modules(self, body: Body, values: dict[str, Value]) -> set[str]:
+        """Return the modules that a step rests on."""
+        found = set(body.reads.modules)
+        for name, value in values.items():
+            found |= set(value.modules)
+            if isinstance(self.namespace[name], types.ModuleType):
+                found.add(self.namespace[name].__name__)
+        queue, seen = set(found), set()
+        while queue:
+            name = queue.pop()
+            seen.add(name)
+            if _is_local(name):
+                queue |= _uses(sys.modules[name]) - seen
+        return {name for name in seen if name.partition(".")[0] not in OWN}
+
+    def _files(self, step: Step, recorded: Fingerprint | None) -> dict[str, str]:
+        """Return the digests of the files that a step reads."""
+        names = set(self.paths.expand(step.reads))
+        if recorded is not None:
+            names |= set(recorded.files)
+        return {name: self.paths.digest(name) for name in sorted(names)}
+
+    def _environment(
+        self, step: Step, body: Body, values: dict[str, Value]
+    ) -> dict[str, str]:
+        """Return keyed digests of the environment variables that a step names."""
+        names = set(step.env) | body.environment
+        for name in values:
+            code = getattr(self.namespace[name], "__code__", None)
+            if code is not None:
+                names |= environment_names(code)
+        found = {name: os.environ.get(name) for name in sorted(names)}
+        return {
+            name: "unset" if text is None else self.secret.keyed_digest(text)
+            for name, text in found.items()
+            if text is not None or name.isupper()
+        }
+
+
+def _digest(value: Any, namespace: Namespace) -> Value:
+    """Return the digest of a value and what it rests on."""
+    canon = Canonical(value, namespace)
+    reached, modules = tuple(sorted(canon.reached)), tuple(sorted(canon.modules))
+    return Value(canon.digest, canon.unknown, reached, modules)
+
+
+def _is_local(name: str) -> bool:
+    """Tell whether an imported module is the user's own."""
+    module = sys.modules.get(name)
+    return module is not None and name.partition(".")[0] not in OWN and is_local(module)
+
+
+def _uses(module: types.ModuleType) -> set[str]:
+    """Return the modules that a local module's names come from."""
+    found = set()
+    for value in list(vars(module).values()):
+        if isinstance(value, types.ModuleType):
+            found.add(value.__name__)
+        elif isinstance(value, (type, types.FunctionType)):
+            found.add(str(value.__module__))
+    return {name for name in found if _is_local(name)}
+
+
+def _source_digest(name: str) -> str:
+    """Return the digest of a local module's source."""
+    path = Path(str(sys.modules[name].__file__))
+    try:
+        return keys.digest(path.read_bytes())
+    except OSError as error:
+        return f"unreadable: {error}"
+
+
+def _versions(modules: set[str]) -> dict[str, str]:
+    """Return the versions of Python and of the packages that a step rests on."""
+    found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    for name in {module.partition(".")[0] for module in modules}:
+        module = sys.modules.get(name)
+        if module is None or name in sys.stdlib_module_names or is_local(module):
+            continue
+        version = _version(name)
+        if version:
+            found[name] = version
+    return found
+
+
+@cache
+def _version(package: str) -> str:
+    """Return the version of an installed package; empty if unknown."""
+    version = getattr(sys.modules.get(package), "__version__", None)
+    if isinstance(version, str):
+        return version
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

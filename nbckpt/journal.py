@@ -1,0 +1,447 @@
+"""The memory of a run: every write of it, in which order, in which transaction.
+
+A completed step is one transaction: record, attempt, history line, packs in use. Killed
+before it, the step runs again; killed after it, the step is skipped. What the packs hold
+is on disk before, so a record never names bytes that are not there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nbckpt import keys
+from nbckpt.errors import NotFound, SaveFailed, StoreDamaged
+from nbckpt.records import (
+    SCHEMA_VERSION,
+    Attempt,
+    Event,
+    Lease,
+    Mark,
+    PlanRecord,
+    RunRecord,
+    RunState,
+    StepRecord,
+    StepState,
+)
+from nbckpt.store import Store, Transaction
+
+Guard = Callable[[Transaction], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A pack that a completion brings along."""
+
+    name: str
+    inline: bytes | None
+    """The whole pack if it is small; None if it is a file that was synced."""
+
+
+class Reader:
+    """Looks at the runs of a store; never writes.
+
+    Parameters
+    ----------
+    store : Store
+        Any store, also a foreign one.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def runs(self) -> list[RunRecord]:
+        """Return all runs, oldest first."""
+        found = [RunRecord.from_json(value) for _, value in self.store.scan("run/")]
+        return sorted(found, key=lambda run: run.created_at)
+
+    def run(self, run_id: str) -> RunRecord:
+        """Return a run.
+
+        Raises
+        ------
+        NotFound
+            If there is none of this id; names those that there are.
+        """
+        found = self.store.get(f"run/{run_id}")
+        if found is None:
+            known = ", ".join(run.run_id for run in self.runs()) or "none"
+            raise NotFound(f"there is no run {run_id!r} in {self.store.folder}", f"Known: {known}")
+        return RunRecord.from_json(found)
+
+    def current(self, stem: str) -> str | None:
+        """Return the run that a notebook is in, or None."""
+        found = self.store.get(f"current/{stem}")
+        return None if found is None else str(found["run_id"])
+
+    def plan(self, run_id: str) -> PlanRecord:
+        """Return a run's plan; empty if none was recorded."""
+        found = self.store.get(f"plan/{run_id}")
+        return PlanRecord() if found is None else PlanRecord.from_json(found)
+
+    def lease(self, run_id: str) -> Lease | None:
+        """Return who holds a run, or None."""
+        found = self.store.get(f"lease/{run_id}")
+        return None if found is None else Lease.from_json(found)
+
+    def step(self, run_id: str, step: str) -> StepRecord | None:
+        """Return a step's record, or None if it was not completed."""
+        found = self.store.get(f"step/{run_id}/{step}")
+        return None if found is None else StepRecord.from_json(found)
+
+    def steps(self, run_id: str) -> dict[str, StepRecord]:
+        """Return the records of a run's completed steps by name."""
+        found = [v for _, v in self.store.scan(f"step/{run_id}/")]
+        records = [StepRecord.from_json(value) for value in found]
+        return {record.step: record for record in records}
+
+    def attempts(self, run_id: str) -> dict[str, Attempt]:
+        """Return the last attempt of each step by name."""
+        found = [v for _, v in self.store.scan(f"attempt/{run_id}/")]
+        attempts = [Attempt.from_json(value) for value in found]
+        return {attempt.step: attempt for attempt in attempts}
+
+    def mark(self, run_id: str, step: str) -> Mark:
+        """Return what a person said of a step."""
+        found = self.store.get(f"mark/{run_id}/{step}")
+        return Mark() if found is None else Mark.from_json(found)
+
+    def history(self, run_id: str, after: str = "") -> list[tuple[str, Event]]:
+        """Return the lines of a run's history, oldest first, each with its key."""
+        lines = self.store.scan(f"history/{run_id}/")
+        return [(key, Event.from_json(value)) for key, value in lines if key > after]
+
+
+class Journal(Reader):
+    """Writes what happens in a run that this process holds.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    run_id : str
+        The run.
+    token : int
+        The fencing token.
+    guard : callable
+        Called first in each transaction; raises `Fenced` if the run was taken over.
+    """
+
+    def __init__(self, store: Store, run_id: str, token: int, guard: Guard) -> None:
+        super().__init__(store)
+        self.run_id = run_id
+        self.token = token
+        self._guard = guard
+
+    def _write(
+        self, change: Callable[[Transaction], Any], *, durable: bool = True
+    ) -> Any:
+        """Make a change under the fence."""
+
+        def guarded(transaction: Transaction) -> Any:
+            self._guard(transaction)
+            return change(transaction)
+
+        return self.store.transact(guarded, durable=durable)
+
+    def write_plan(self, plan: PlanRecord) -> None:
+        """Record the plan before the first body runs; the one before stays in history."""
+
+        def change(transaction: Transaction) -> None:
+            key = f"plan/{self.run_id}"
+            before = transaction.get(key)
+            transaction.put(key, replace(plan, written_at=time.time()).to_json())
+            names = [step.name for step in plan.steps]
+            detail: dict[str, Any] = {"steps": names}
+            if before is not None:
+                detail["before"] = [step["name"] for step in before["steps"]]
+            self._note(transaction, Event(time.time(), "plan", detail=detail))
+
+        self._write(change)
+
+    def start(
+        self, step: str, reason: str, *, writes: tuple[str, ...], durable: bool
+    ) -> Attempt:
+        """Record an attempt before its body runs.
+
+        Parameters
+        ----------
+        step : str
+            The step.
+        reason : str
+            Why its body runs.
+        writes : tuple of str
+            Files that it is declared to write.
+        durable : bool
+            Whether it must survive a loss of power: if the step has effects.
+
+        Returns
+        -------
+        Attempt
+            Numbered within the step, ordered within the run.
+        """
+
+        def change(transaction: Transaction) -> Attempt:
+            key = f"attempt/{self.run_id}/{step}"
+            before = transaction.get(key)
+            attempt = Attempt(
+                run_id=self.run_id,
+                step=step,
+                attempt=(before["attempt"] if before else 0) + 1,
+                token=self.token,
+                order=self._count(transaction, "order"),
+                state=StepState.RUNNING,
+                started_at=time.time(),
+                writes=writes,
+            )
+            transaction.put(key, attempt.to_json())
+            self._note(transaction, Event(attempt.started_at, "started", step, reason))
+            return attempt
+
+        found: Attempt = self._write(change, durable=durable)
+        return found
+
+    def claim(self, attempt: Attempt, path: str) -> Attempt:
+        """Record that an attempt is about to change a file of an earlier step."""
+        claimed = replace(attempt, writes=(*attempt.writes, path))
+        key = f"attempt/{self.run_id}/{attempt.step}"
+        self._write(lambda transaction: transaction.put(key, claimed.to_json()))
+        return claimed
+
+    def complete(self, record: StepRecord, pack: Pack, reason: str) -> list[str]:
+        """Record a completed step, all or nothing.
+
+        Parameters
+        ----------
+        record : StepRecord
+            Its packs are on disk, or come along.
+        pack : Pack
+            The pack that holds what is new.
+        reason : str
+            Why the body ran.
+
+        Returns
+        -------
+        list of str
+            Packs that no record needs any more; their files may go now.
+
+        Raises
+        ------
+        SaveFailed
+            If a pack that the record rests on was dropped by another process meanwhile.
+        Fenced
+            If the run was taken over.
+        """
+        key = f"step/{self.run_id}/{record.step}"
+
+        def change(transaction: Transaction) -> list[str]:
+            before = transaction.get(key)
+            self._use_packs(transaction, key, record, pack)
+            transaction.put(key, record.to_json())
+            self._end_attempt(transaction, record.step, StepState.COMPLETED, "")
+            self._clear_rerun(transaction, record.step)
+            detail = {"before": _summary(before)} if before else {}
+            event = Event(
+                record.completed_at, "completed", record.step, reason, record.seconds,
+                self.token, detail,
+            )  # fmt: skip
+            self._note(transaction, event)
+            return release_packs(transaction, key, before, set(record.contents.packs))
+
+        freed: list[str] = self._write(change)
+        return freed
+
+    def _use_packs(
+        self, transaction: Transaction, user: str, record: StepRecord, pack: Pack
+    ) -> None:
+        """Note the record as a user of every pack it rests on."""
+        for name in record.contents.packs:
+            found = transaction.get(f"pack/{name}")
+            if found is None and name != pack.name:
+                raise SaveFailed(
+                    f"step {record.step}: the pack {name} was dropped meanwhile",
+                    "Run the cell again: nothing is lost, the body does not run",
+                )
+            users = set(found["users"]) if found else set()
+            transaction.put(f"pack/{name}", {"users": sorted(users | {user})})
+        if pack.inline is not None and pack.name in record.contents.packs:
+            transaction.put_bytes(f"inline/{pack.name}", pack.inline)
+
+    def fail(self, step: str, state: StepState, error: str) -> None:
+        """Record that an attempt ended without completing."""
+
+        def change(transaction: Transaction) -> None:
+            self._end_attempt(transaction, step, state, error)
+            self._note(transaction, Event(time.time(), str(state), step, error))
+
+        self._write(change, durable=state is StepState.INTERRUPTED)
+
+    def skip(self, step: str, reason: str, seconds: float) -> None:
+        """Note in the history that a step was verified and skipped."""
+        event = Event(time.time(), "skipped", step, reason, seconds, self.token)
+        self._write(lambda transaction: self._note(transaction, event), durable=False)
+
+    def note(self, kind: str, step: str = "", reason: str = "", **detail: Any) -> None:
+        """Add a line to the history."""
+        event = Event(time.time(), kind, step, reason, 0.0, self.token, detail)
+        self._write(lambda transaction: self._note(transaction, event))
+
+    def finish(self, state: RunState) -> None:
+        """Record that every step of the plan is completed, or that one failed."""
+        run = self.run(self.run_id)
+        if run.state is state:
+            return
+        changed = replace(run, state=state)
+        self._write(lambda tx: tx.put(f"run/{self.run_id}", changed.to_json()))
+
+    def _end_attempt(
+        self, transaction: Transaction, step: str, state: StepState, error: str
+    ) -> None:
+        """Write how an attempt ended."""
+        key = f"attempt/{self.run_id}/{step}"
+        attempt = Attempt.from_json(transaction.get(key))
+        ended = replace(attempt, state=state, ended_at=time.time(), error=error)
+        transaction.put(key, ended.to_json())
+
+    def _clear_rerun(self, transaction: Transaction, step: str) -> None:
+        """Take back the wish for another run of the body, which is fulfilled now."""
+        key = f"mark/{self.run_id}/{step}"
+        found = transaction.get(key)
+        if found is not None and found["rerun"]:
+            transaction.put(key, {**found, "rerun": ""})
+
+    def _note(self, transaction: Transaction, event: Event) -> None:
+        """Add a line to the history."""
+        number = self._count(transaction, "history")
+        transaction.put(f"history/{self.run_id}/{number:010d}", event.to_json())
+
+    def _count(self, transaction: Transaction, counter: str) -> int:
+        """Return the next number of one of the run's counters."""
+        key = f"counter/{self.run_id}/{counter}"
+        number = int(transaction.get(key) or 0) + 1
+        transaction.put(key, number)
+        return number
+
+
+def release_packs(
+    transaction: Transaction, user: str, before: dict[str, Any] | None, kept: set[str]
+) -> list[str]:
+    """Note that a record does not use its packs any more; return those without users.
+
+    Parameters
+    ----------
+    transaction : Transaction
+        The transaction in which the record changes.
+    user : str
+        The record's key.
+    before : dict or None
+        The record as it was.
+    kept : set of str
+        Packs that it goes on using.
+
+    Returns
+    -------
+    list of str
+        Their rows are gone; their files may go once the transaction is on disk.
+    """
+    freed = []
+    for name in set(before["contents"]["packs"] if before else ()) - kept:
+        found = transaction.get(f"pack/{name}") or {"users": []}
+        users = [other for other in found["users"] if other != user]
+        if users:
+            transaction.put(f"pack/{name}", {"users": users})
+        else:
+            transaction.delete(f"pack/{name}")
+            transaction.delete(f"inline/{name}")
+            freed.append(name)
+    return freed
+
+
+def _summary(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what the audit keeps of a record that is replaced."""
+    kept = ("attempt", "token", "completed_at", "seconds", "fingerprint", "evidence")
+    return {key: record[key] for key in kept}
+
+
+def set_mark(store: Store, run_id: str, step: str, mark: Mark) -> None:
+    """Record what a person says of a step.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    run_id, step : str
+        The step.
+    mark : Mark
+        What is said; it replaces what was said before.
+    """
+    store.transact(lambda tx: tx.put(f"mark/{run_id}/{step}", mark.to_json()))
+
+
+def open_run(store: Store, stem: str, wanted: RunRecord, *, fresh: bool = False) -> RunRecord:
+    """Return the run that a notebook is in, or begin one.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    stem : str
+        The notebook's name.
+    wanted : RunRecord
+        Its run id, or an empty one for the notebook's current run; notebook and version.
+    fresh : bool, optional
+        Whether to begin a new run in any case.
+
+    Returns
+    -------
+    RunRecord
+        As it is recorded now. A run of an older schema is frozen, and a new one begun.
+    """
+
+    def change(transaction: Transaction) -> RunRecord:
+        found = transaction.get(f"current/{stem}") or {}
+        run_id = wanted.run_id or ("" if fresh else found.get("run_id", ""))
+        known = transaction.get(f"run/{run_id}") if run_id else None
+        why = ""
+        if known and known["schema_version"] < SCHEMA_VERSION:
+            transaction.put(f"run/{run_id}", {**known, "state": str(RunState.FROZEN)})
+            why = f"run {run_id} has an older schema and is frozen"
+            run_id, known = "", None
+        run = RunRecord.from_json(known) if known else None
+        if run is None:
+            run_id = run_id or keys.next_run_id(stem, _taken(transaction))
+            run = replace(wanted, run_id=run_id, created_at=time.time(), why=why)
+            transaction.put(f"run/{run_id}", run.to_json())
+        if found.get("run_id") != run_id:
+            transaction.put(f"current/{stem}", {"run_id": run_id})
+        return run
+
+    return store.transact(change)
+
+
+def _taken(transaction: Transaction) -> set[str]:
+    """Return all run ids that were ever used."""
+    return {key.removeprefix("run/") for key in transaction.keys("run/")}
+
+
+def readable(store: Store, key: str) -> tuple[Any, str]:
+    """Return a record's JSON values, or why it can't be believed.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    key : str
+        The record's key.
+
+    Returns
+    -------
+    tuple of object and str
+        One of the two is empty.
+    """
+    try:
+        return store.get(key), ""
+    except StoreDamaged as error:
+        return None, error.what

@@ -1,0 +1,108 @@
+"""Names and digests: run ids, step keys, fingerprints of code.
+
+Pure text work; nothing here touches disk, clock or kernel.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+
+from nbckpt.errors import BadStep
+
+STEP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
+
+
+def digest(*parts: bytes | str) -> str:
+    """Return one digest of several parts, unambiguous about where each ends.
+
+    Parameters
+    ----------
+    *parts : bytes or str
+        Text counts as UTF-8.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits of SHA-256.
+    """
+    total = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        total.update(len(data).to_bytes(8, "little"))
+        total.update(data)
+    return total.hexdigest()[:32]
+
+
+def check_run_id(run_id: str) -> str:
+    """Return a run id if it is well formed.
+
+    Parameters
+    ----------
+    run_id : str
+        Letters, digits and ``_ . @ + -``.
+
+    Returns
+    -------
+    str
+        The same run id.
+
+    Raises
+    ------
+    BadStep
+        If it holds anything else.
+    """
+    if not RUN_ID.fullmatch(run_id):
+        raise BadStep(
+            f"{run_id!r} is no run id",
+            "Use letters, digits and _ . @ + -, for example: orders-2026-11",
+        )
+    return run_id
+
+
+def next_run_id(stem: str, taken: set[str]) -> str:
+    """Return the first free run id of a notebook.
+
+    Parameters
+    ----------
+    stem : str
+        File name of the notebook without its ending.
+    taken : set of str
+        Run ids that were ever used.
+
+    Returns
+    -------
+    str
+        ``stem-N`` with the smallest free N above every taken one.
+    """
+    base = re.sub(r"[^A-Za-z0-9_.@+-]", "_", stem).lstrip(".@+-") or "notebook"
+    pattern = re.compile(re.escape(base) + r"-(\d+)")
+    numbers = [int(m[1]) for run_id in taken if (m := pattern.fullmatch(run_id))]
+    return f"{base}-{max(numbers, default=0) + 1}"
+
+
+def code_fingerprint(body: list[ast.stmt]) -> str:
+    """Return the fingerprint of a step's code.
+
+    Comments, blank lines, quotes and positions change nothing; the syntax tree does.
+
+    Parameters
+    ----------
+    body : list of ast.stmt
+        The statements, as IPython's own transformations left them.
+
+    Returns
+    -------
+    str
+        A digest.
+
+    Examples
+    --------
+    >>> import ast
+    >>> one = code_fingerprint(ast.parse("x = 1  # why").body)
+    >>> one == code_fingerprint(ast.parse("x = 1").body)
+    True
+    """
+    return digest(ast.dump(ast.Module(body, []), include_attributes=False))

@@ -1,0 +1,333 @@
+"""One holder for a run: lease, fencing token, heartbeat.
+
+The token only grows and is checked inside the transaction of every write, so a process
+that was stopped, replaced and continued can write nothing more. Limit: a fence protects
+records, never effects outside. On one host the system tells whether a holder lives; on
+another host the observer's own clock does.
+
+Source: C. Gray and D. Cheriton, "Leases" (SOSP 1989), for leases; the fencing token is
+M. Kleppmann's, "How to do distributed locking" (2016).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from nbckpt.errors import Fenced, NbckptError, RunHeld
+from nbckpt.records import Holder, Lease, Overlap
+from nbckpt.store import Store, Transaction
+
+DURATION = 30.0
+BEATS = 3
+"""Beats within one duration: one that is late is no reason to take over."""
+
+
+def this_process() -> Holder:
+    """Return the holder that this process is.
+
+    Returns
+    -------
+    Holder
+        With a new nonce.
+    """
+    return Holder(
+        host=socket.gethostname(),
+        boot=_read("/proc/sys/kernel/random/boot_id"),
+        namespace=_link("/proc/self/ns/pid"),
+        pid=os.getpid(),
+        started=psutil.Process().create_time(),
+        nonce=secrets.token_hex(8),
+    )
+
+
+def _read(path: str) -> str:
+    """Return a system file's text, or nothing."""
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _link(path: str) -> str:
+    """Return where a system link leads, or nothing."""
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return ""
+
+
+def is_here(holder: Holder) -> bool:
+    """Tell whether this system can say if a holder lives.
+
+    Parameters
+    ----------
+    holder : Holder
+        Whoever holds a run.
+
+    Returns
+    -------
+    bool
+        Same host, same boot, same process-id namespace.
+    """
+    me = this_process()
+    ours = (me.host, me.boot, me.namespace)
+    return (holder.host, holder.boot, holder.namespace) == ours
+
+
+def is_alive(holder: Holder) -> bool:
+    """Tell whether a holder on this host still runs.
+
+    Parameters
+    ----------
+    holder : Holder
+        A holder for which `is_here` is true.
+
+    Returns
+    -------
+    bool
+        By process id and start time; a zombie process is dead, a stopped one lives.
+    """
+    try:
+        process = psutil.Process(holder.pid)
+        same = abs(process.create_time() - holder.started) < 1
+        return same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def describe(lease: Lease) -> str:
+    """Return who holds a run, for messages.
+
+    Parameters
+    ----------
+    lease : Lease
+        The run's lease.
+
+    Returns
+    -------
+    str
+        Process, host and since when.
+    """
+    since = datetime.fromtimestamp(lease.taken_at, UTC).astimezone()
+    return f"process {lease.holder.pid} on {lease.holder.host} since {since:%Y-%m-%d %H:%M:%S}"
+
+
+def is_free(lease: Lease | None, seen: dict[str, tuple[int, float]], run_id: str) -> bool:
+    """Tell whether a run may be taken.
+
+    Parameters
+    ----------
+    lease : Lease or None
+        As it stands.
+    seen : dict
+        What this observer saw before: run → beat and own monotonic time.
+    run_id : str
+        The run.
+
+    Returns
+    -------
+    bool
+        True if nobody holds it, or the holder is gone.
+    """
+    if lease is None or lease.released:
+        return True
+    if is_here(lease.holder):
+        return not is_alive(lease.holder)
+    beat, since = seen.get(run_id, (-1, 0.0))
+    if beat != lease.beat:
+        seen[run_id] = (lease.beat, time.monotonic())
+        return False
+    return time.monotonic() - since > lease.duration
+
+
+class Hold:
+    """A held run.
+
+    Parameters
+    ----------
+    store : Store
+        Where the run lies.
+    run_id : str
+        The run.
+    lease : Lease
+        As it was taken.
+    """
+
+    def __init__(self, store: Store, run_id: str, lease: Lease) -> None:
+        self._store = store
+        self.run_id = run_id
+        self.lease = lease
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=self._beat_on, name="nbckpt-heartbeat", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def token(self) -> int:
+        """The fencing token."""
+        return self.lease.token
+
+    def guard(self, transaction: Transaction) -> None:
+        """Refuse to go on if somebody else took the run; called first in each write.
+
+        Parameters
+        ----------
+        transaction : Transaction
+            The transaction of the write.
+
+        Raises
+        ------
+        Fenced
+            If the lease is not this process's any more.
+        """
+        found = transaction.get(f"lease/{self.run_id}")
+        lease = Lease.from_json(found) if found else None
+        if lease is None or lease.token != self.token or lease.released:
+            taker = describe(lease) if lease else "nobody; its lease is gone"
+            raise Fenced(
+                f"run {self.run_id} was taken over by {taker}",
+                "Nothing more of this kernel is recorded. Restart it to take the run back",
+            )
+
+    def release(self) -> None:
+        """Give the run back; safe to call twice."""
+        if self._stop.is_set():
+            return
+        self._stop.set()
+
+        def change(transaction: Transaction) -> None:
+            self.guard(transaction)
+            lease = Lease.from_json(transaction.get(f"lease/{self.run_id}"))
+            transaction.put(
+                f"lease/{self.run_id}", replace(lease, released=True).to_json()
+            )
+
+        try:
+            self._store.transact(change)
+        except (Fenced, NbckptError):
+            return
+
+    def _beat_on(self) -> None:
+        """Show that this process lives, until told to stop or fenced out."""
+        while not self._stop.wait(max(self.lease.duration / BEATS, 1.0)):
+            try:
+                self._store.transact(self._beat, durable=False)
+            except Fenced:
+                return
+            except NbckptError:
+                # A late beat is no reason to end the work; the next one may pass.
+                continue
+
+    def _beat(self, transaction: Transaction) -> None:
+        """Write one beat."""
+        self.guard(transaction)
+        lease = Lease.from_json(transaction.get(f"lease/{self.run_id}"))
+        beaten = replace(lease, beat=lease.beat + 1, beat_at=time.time())
+        transaction.put(f"lease/{self.run_id}", beaten.to_json())
+
+
+class Leases:
+    """Takes runs of one store.
+
+    Parameters
+    ----------
+    store : Store
+        Where the runs lie.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def hold(
+        self,
+        run_id: str,
+        overlap: Overlap = "skip",
+        on_taken: Callable[[Transaction, Lease | None], None] | None = None,
+    ) -> Hold:
+        """Take a run.
+
+        Parameters
+        ----------
+        run_id : str
+            The run.
+        overlap : {"skip", "replace", "concurrent"}, optional
+            What to do if another process holds it: refuse, or take it over. A
+            concurrent run has a run id of its own and is never shared.
+        on_taken : callable, optional
+            Called in the same transaction with the lease before; may write.
+
+        Returns
+        -------
+        Hold
+            Beats until it is released.
+
+        Raises
+        ------
+        RunHeld
+            If a living process holds the run and is not to be replaced.
+        """
+        key = f"lease/{run_id}"
+
+        def change(transaction: Transaction) -> Lease:
+            found = transaction.get(key)
+            before = Lease.from_json(found) if found else None
+            if overlap != "replace" and not is_free(before, self._seen, run_id):
+                raise _held(run_id, before)
+            lease = Lease(
+                token=(before.token if before else 0) + 1,
+                holder=this_process(),
+                beat_at=time.time(),
+                taken_at=time.time(),
+                duration=DURATION,
+                why=overlap,
+            )
+            transaction.put(key, lease.to_json())
+            if on_taken is not None:
+                on_taken(transaction, before)
+            return lease
+
+        return Hold(self.store, run_id, self.store.transact(change))
+
+
+def _held(run_id: str, lease: Lease | None) -> RunHeld:
+    """Return the refusal that names the holder."""
+    holder = describe(lease) if lease else "another process"
+    return RunHeld(
+        f"run {run_id} is held by {holder}",
+        "Close that kernel, or take the run over: %nbckpt start --overlap replace",
+    )
+
+
+def standing(lease: Lease | None) -> str:
+    """Return whether a run's holder lives, in one word.
+
+    Parameters
+    ----------
+    lease : Lease or None
+        The run's lease.
+
+    Returns
+    -------
+    str
+        ``free``, ``alive``, ``late``, ``dead`` or ``unknown`` (another host; its beats
+        tell).
+    """
+    if lease is None or lease.released:
+        return "free"
+    if not is_here(lease.holder):
+        return "unknown"
+    if not is_alive(lease.holder):
+        return "dead"
+    return "late" if time.time() - lease.beat_at > lease.duration else "alive"

@@ -1,0 +1,273 @@
+"""``%load_ext nbckpt``: the magics, and how a step's body is wrapped.
+
+Only public extension points of IPython are used: a pure transformer of a cell's first
+line, a transformer of its syntax tree, and events. The body is wrapped as
+``if begin(...): body; commit()``, which keeps tracebacks, line numbers, top-level await,
+``Out``, ``;`` and every other magic.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.inputtransformer2 import cell_magic
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+
+from nbckpt import verbs
+from nbckpt.errors import BadStep
+from nbckpt.plan import EXAMPLE, step_line, step_parser
+from nbckpt.runner import Runner
+from nbckpt.session import Session
+
+HOOKS = "__nbckpt__"
+
+
+def transform_line(lines: list[str]) -> list[str]:
+    """Rewrite the first line of a step cell; IPython calls this several times a cell.
+
+    Parameters
+    ----------
+    lines : list of str
+        The cell.
+
+    Returns
+    -------
+    list of str
+        As many lines, so that all line numbers hold.
+    """
+    first = lines[0] if lines else ""
+    if not first.startswith("%%step") or first.rstrip().endswith("?"):
+        return lines
+    line = step_line(first.rstrip("\n"))
+    if line is None:
+        return lines
+    rest = lines[1:]
+    if rest and rest[0].startswith("%%"):
+        rest = cell_magic(rest)
+    return [f"get_ipython().run_line_magic('step', {line!r})\n", *rest]
+
+
+transform_line.has_side_effects = False  # type: ignore[attr-defined]
+
+
+class WrapBody(ast.NodeTransformer):
+    """Wraps the body of a step cell; does nothing else, as IPython demands.
+
+    Parameters
+    ----------
+    keep : callable
+        Takes the body as the user wrote it; returns the number under which `Hooks.begin`
+        finds it.
+    """
+
+    def __init__(self, keep: Callable[[list[ast.stmt]], int]) -> None:
+        self._keep = keep
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Return the module, wrapped if it is a step."""
+        if not isinstance(node, ast.Module) or not node.body:
+            return node
+        line = _marker(node.body[0])
+        if line is None:
+            return node
+        first, body = node.body[0], node.body[1:]
+        number = self._keep(copy.deepcopy(body))
+        future = [n for n in body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
+        body = [statement for statement in body if statement not in future]
+        node.body = [*future, self._wrapped(first, line, number, body)]
+        return ast.fix_missing_locations(node)
+
+    def _wrapped(
+        self, first: ast.stmt, line: str, number: int, body: list[ast.stmt]
+    ) -> ast.stmt:
+        """Return ``if begin(...): body; commit()`` on the body's own lines."""
+        end = body[-1] if body else first
+        if body and isinstance(body[-1], ast.Expr):
+            body[-1] = _displayed(body[-1])
+        if "--retries" in line:
+            body = [_on_line(_retrying(body), first)]
+        whole = ast.parse(f"if {HOOKS}.begin({line!r}, {number}): {HOOKS}.commit()").body[0]
+        assert isinstance(whole, ast.If)
+        commit = whole.body
+        for statement in commit:
+            _on_line(statement, end)
+        _on_line(whole.test, first)
+        whole.body = [*body, *commit]
+        return ast.copy_location(whole, first)
+
+
+def _on_line(tree: Any, where: ast.stmt) -> Any:
+    """Put a made statement on the user's line, for tracebacks."""
+    line = where.end_lineno or where.lineno
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.expr, ast.stmt)) and not hasattr(node, "users_own"):
+            node.lineno = node.end_lineno = line
+            node.col_offset, node.end_col_offset = 0, 0
+    return tree
+
+
+def _retrying(body: list[ast.stmt]) -> ast.stmt:
+    """Return the body inside a loop of attempts."""
+    loop = ast.parse(f"for {HOOKS}.trial in {HOOKS}.trials():\n with {HOOKS}.trial: pass").body[0]
+    assert isinstance(loop, ast.For)
+    inner = loop.body[0]
+    assert isinstance(inner, ast.With)
+    inner.body = body or inner.body
+    return loop
+
+
+def _displayed(statement: ast.Expr) -> ast.stmt:
+    """Return a last expression that shows its value, as IPython's last one does."""
+    function = ast.parse(f"{HOOKS}.display").body[0].value  # type: ignore[attr-defined]
+    for node in ast.walk(function):
+        ast.copy_location(node, statement)
+    call = ast.copy_location(ast.Call(function, [statement.value], []), statement)
+    return ast.copy_location(ast.Expr(call), statement)
+
+
+def _marker(statement: ast.stmt) -> str | None:
+    """Return the line of a step cell's first statement, or None."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr != "run_line_magic" or len(call.args) != 2:  # noqa: PLR2004
+        return None
+    name, line = (getattr(argument, "value", None) for argument in call.args)
+    return str(line) if name == "step" else None
+
+
+class Hooks:
+    """What the wrapped body calls, and what listens to the shell's events.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        The kernel's shell.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.session = Session(shell)
+        self.runner = Runner(self.session)
+        self.trial: Any = None
+        self._bodies: dict[int, list[ast.stmt]] = {}
+        self._count = 0
+
+    def keep(self, body: list[ast.stmt]) -> int:
+        """Keep a body until it begins."""
+        self._count += 1
+        self._bodies = {self._count: body}
+        return self._count
+
+    def begin(self, line: str, number: int) -> bool:
+        """Begin a step; return whether its body must run."""
+        return self.runner.begin(line, self._bodies.get(number, []))
+
+    def commit(self) -> None:
+        """End a step whose body returned."""
+        self.runner.commit()
+
+    def trials(self) -> Any:
+        """Yield the trials of a step with ``--retries``."""
+        return self.runner.trials()
+
+    def display(self, value: object) -> None:
+        """Show the value of a body's last expression."""
+        if not self.session.silent and self.shell.ast_node_interactivity != "none":
+            sys.displayhook(value)
+
+    def pre_execute(self) -> None:
+        """Take note that something runs; silent until `pre_run_cell` says otherwise."""
+        self.session.silent = True
+        self.session.executing()
+
+    def pre_run_cell(self, info: Any) -> None:
+        """Take note of the cell that runs."""
+        self.session.silent = bool(info.silent)
+        source = info.raw_cell or ""
+        if step_line(source) is None:
+            self.session.note_source(source)
+
+    def post_execute(self) -> None:
+        """Notice that a body did not reach its end."""
+        try:
+            result = getattr(self.shell, "last_execution_result", None)
+            self.runner.fail(getattr(result, "error_in_exec", None) or sys.exc_info()[1])
+        except KeyboardInterrupt:
+            # A second interrupt while the first one is recorded would end the kernel.
+            return
+
+
+@magics_class
+class StepMagics(Magics):  # type: ignore[misc]
+    """``%%step`` and ``%nbckpt``."""
+
+    hooks: Hooks
+
+    @no_var_expand
+    @line_cell_magic
+    def step(self, line: str, cell: str | None = None) -> None:
+        """Refuse: a step is taken by the transformers before it gets here."""
+        del cell
+        raise BadStep(f"%%step {line}: it must be the first line of its cell", EXAMPLE)
+
+    @no_var_expand
+    @line_magic
+    def nbckpt(self, line: str) -> None:
+        """Run a verb: start, status, plan, show, explain, runs, verify, rerun, …"""
+        text = verbs.in_notebook(self.hooks.session, line)
+        if text:
+            print(text)  # noqa: T201 - the answer to what was asked
+
+
+EVENTS = ("pre_execute", "pre_run_cell", "post_execute")
+
+
+def load(shell: Any) -> None:
+    """Install the magics and hooks; a second time, do nothing.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        The kernel's shell.
+    """
+    if HOOKS in shell.user_ns:
+        return
+    hooks = Hooks(shell)
+    shell.user_ns[HOOKS] = hooks
+    shell.user_ns_hidden[HOOKS] = hooks
+    shell.input_transformers_cleanup.append(transform_line)
+    hooks.wrap = WrapBody(hooks.keep)  # type: ignore[attr-defined]
+    shell.ast_transformers.append(hooks.wrap)  # type: ignore[attr-defined]
+    for event in EVENTS:
+        shell.events.register(event, getattr(hooks, event))
+    magics = StepMagics(shell)
+    magics.hooks = hooks
+    StepMagics.step.__doc__ = step_parser().format_help()
+    shell.register_magics(magics)
+
+
+def unload(shell: Any) -> None:
+    """Take everything out again and give the run back.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        The kernel's shell.
+    """
+    hooks = shell.user_ns.pop(HOOKS, None)
+    if hooks is None:
+        return
+    shell.user_ns_hidden.pop(HOOKS, None)
+    shell.input_transformers_cleanup.remove(transform_line)
+    shell.ast_transformers.remove(hooks.wrap)
+    for event in EVENTS:
+        shell.events.unregister(event, getattr(hooks, event))
+    for kind in ("line", "cell"):
+        for name in ("step", "nbckpt"):
+            shell.magics_manager.magics[kind].pop(name, None)
+    hooks.session.release()

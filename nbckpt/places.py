@@ -1,0 +1,181 @@
+"""Where a store may lie: owner, permissions, file system, and its folder's files."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from nbckpt.errors import StoreRefused
+
+NETWORK = {
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre",
+    "beegfs", "gpfs", "ncpfs", "davfs", "vboxsf", "drvfs",
+}  # fmt: skip
+ELSEWHERE = "Put it on a local disk: nbckpt run --store DIR, or NBCKPT_STORE=DIR"
+
+
+def inspect(folder: Path) -> None:
+    """Refuse a folder that others could have prepared or could change.
+
+    Parameters
+    ----------
+    folder : Path
+        The store's folder; it may not exist yet.
+
+    Raises
+    ------
+    StoreRefused
+        If it is a symbolic link, no folder, another user's, open to group or others,
+        or on a network file system.
+    """
+    if os.path.lexists(folder):
+        _inspect_entry(folder)
+    refuse_network(folder)
+
+
+def _inspect_entry(folder: Path) -> None:
+    """Refuse what stands at the store's path if it is unsafe."""
+    found = folder.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise StoreRefused(f"the store {folder} is a symbolic link", ELSEWHERE)
+    if not stat.S_ISDIR(found.st_mode):
+        raise StoreRefused(f"the store {folder} is no folder", ELSEWHERE)
+    if found.st_uid != os.geteuid():
+        raise StoreRefused(
+            f"the store {folder} belongs to another user (uid {found.st_uid})",
+            "Copy it to a folder of your own, then: nbckpt trust COPY",
+        )
+    if found.st_mode & 0o077:
+        raise StoreRefused(
+            f"the store {folder} is open to group or others "
+            f"(mode {stat.S_IMODE(found.st_mode):04o})",
+            f"Check who wrote to it, then: chmod -R go= {folder}",
+        )
+
+
+def refuse_network(folder: Path) -> None:
+    """Refuse a network file system, whose locks and caches can lose records.
+
+    Parameters
+    ----------
+    folder : Path
+        The store's folder; it may not exist yet.
+
+    Raises
+    ------
+    StoreRefused
+        If the folder lies on one.
+    """
+    kind = file_system(folder)
+    if kind in NETWORK or kind.startswith("fuse."):
+        raise StoreRefused(
+            f"the store {folder} is on a network file system ({kind}), where SQLite "
+            "can lose records",
+            ELSEWHERE,
+        )
+
+
+def file_system(folder: Path) -> str:
+    """Return the type of the file system that a path lies on.
+
+    Parameters
+    ----------
+    folder : Path
+        Any path.
+
+    Returns
+    -------
+    str
+        As the system's mount table names it; empty if unknown.
+    """
+    path = folder.absolute()
+    real = Path(os.path.realpath(path))
+    mounts = [p for p in psutil.disk_partitions(all=True) if real.is_relative_to(p.mountpoint)]
+    deepest = max(mounts, key=lambda p: len(p.mountpoint), default=None)
+    return deepest.fstype if deepest else ""
+
+
+def create(folder: Path) -> None:
+    """Make the store's folder and its standing files.
+
+    Parameters
+    ----------
+    folder : Path
+        The store's folder; the one above it must exist.
+
+    Raises
+    ------
+    StoreRefused
+        If it can't be made, or locks don't work there.
+    """
+    try:
+        for part in (folder, folder / "records", folder / "packs", folder / "spill"):
+            part.mkdir(mode=0o700, exist_ok=True)
+        _write(folder / ".gitignore", "*\n")
+        _write(folder / "CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n")
+        # SQLite gives its own files the mode of the database, whatever the umask.
+        _write(folder / "records" / "cache.db", "")
+        sync_folder(folder)
+    except OSError as error:
+        raise StoreRefused(f"the store {folder} can't be made ({error})", ELSEWHERE) from None
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a small file of mode 0600 unless it is there."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return
+    os.write(handle, text.encode())
+    os.close(handle)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable.
+
+    Parameters
+    ----------
+    folder : Path
+        An existing folder.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the store's opening lock, so that many processes may create it at once.
+
+    Parameters
+    ----------
+    folder : Path
+        The store's folder.
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    StoreRefused
+        If the file system has no working locks.
+    """
+    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_EX)
+        yield
+    except OSError as error:
+        raise StoreRefused(
+            f"file locks don't work at {folder} ({error})", ELSEWHERE
+        ) from None
+    finally:
+        os.close(handle)

@@ -1,0 +1,332 @@
+"""Steps as the user writes them: the ``%%step`` line, and the plan of a notebook.
+
+Text in, records out; the notebook's file is read by others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from nbckpt import keys
+from nbckpt.errors import BadStep
+from nbckpt.records import PlannedStep, PlanRecord
+
+EXAMPLE = 'Write for example: %%step clean --reads raw.csv --check "len(df) > 0"'
+MAGIC = re.compile(r"%%?step(?=\s|$)")
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One ``%%step`` line, parsed."""
+
+    name: str
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    always: bool = False
+    version: str = ""
+    max_age: float = 0.0
+    """Seconds; 0: any age."""
+    note: str = ""
+    retries: int = 0
+    backoff: str = "1s"
+    stop_on_redo: bool = False
+
+    @property
+    def options_fingerprint(self) -> str:
+        """Digest of the options that change what the step means."""
+        return keys.digest(self.version)
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that raises instead of leaving the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadStep(f"%%step: {message}", EXAMPLE)
+
+
+def step_parser() -> argparse.ArgumentParser:
+    """Return the parser of a ``%%step`` line, which also makes the help text.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        It raises `BadStep` instead of leaving the process.
+    """
+    parser = _Parser(prog="%%step", add_help=False, allow_abbrev=False)
+    add = parser.add_argument
+    add("name", help="name of the step, unique in the notebook")
+    add("--reads", nargs="+", action="extend", default=[], metavar="PATH",
+        help="files (globs) whose content is an input")
+    add("--writes", nargs="+", action="extend", default=[], metavar="PATH",
+        help="files (globs) that the step makes; verified at every resume")
+    add("--check", action="append", default=[], metavar="EXPR", dest="checks",
+        help="completion check, after the body and again at every resume")
+    add("--effects", nargs="+", action="extend", default=[], metavar="NAME",
+        help="external effects of the step, for the plan and the audit")
+    add("--ignore", nargs="+", action="extend", default=[], metavar="NAME",
+        help="names that are read but are no input")
+    add("--env", nargs="+", action="extend", default=[], metavar="NAME",
+        help="environment variables that are inputs")
+    add("--drop", nargs="+", action="extend", default=[], metavar="NAME",
+        help="names not to be kept: handles, scratch")
+    add("--always", action="store_true", help="never skipped")
+    add("--version", default="", metavar="TEXT", help="change it to run the step again")
+    add("--max-age", default="", metavar="DURATION", help="run again when older: 12h, 7d")
+    add("--note", nargs="+", default=[], metavar="TEXT",
+        help="written note, the evidence of a step whose product is understanding")
+    add("--retries", type=int, default=0, metavar="N",
+        help="retries of the body inside one attempt")
+    add("--backoff", default="1s", metavar="DURATION",
+        help="wait before the first retry; doubles each time")
+    add("--stop-on-redo", action="store_true",
+        help="attempted before and not completed: stop for a human")
+    return parser
+
+
+def read_duration(text: str) -> float:
+    """Return the seconds in a duration such as ``90s``, ``12h`` or ``7d``.
+
+    Parameters
+    ----------
+    text : str
+        A number and one of s, m, h, d, w; a bare number counts seconds.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Raises
+    ------
+    BadStep
+        If the text is no duration.
+
+    Examples
+    --------
+    >>> read_duration("2h")
+    7200.0
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", text.strip())
+    if not found:
+        raise BadStep(f"{text!r} is no duration", "Write for example 90s, 12h or 7d")
+    return float(found[1]) * UNITS[found[2] or "s"]
+
+
+def read_step(line: str) -> Step:
+    """Return the step that a ``%%step`` line describes.
+
+    Parameters
+    ----------
+    line : str
+        What follows ``%%step`` on its line.
+
+    Returns
+    -------
+    Step
+        The name and its options.
+
+    Raises
+    ------
+    BadStep
+        If an option is unknown, the name missing or ill formed, a check is no
+        expression, or a value is not what its option takes.
+    """
+    found = step_parser().parse_args(_words(line))
+    _check_name(found.name)
+    for check in found.checks:
+        _check_expression(found.name, check)
+    if found.retries < 0:
+        raise BadStep(f"step {found.name}: --retries {found.retries} is below 0", EXAMPLE)
+    read_duration(found.backoff)
+    lists = ("reads", "writes", "checks", "effects", "ignore", "env", "drop")
+    return Step(
+        found.name,
+        **{key: tuple(getattr(found, key)) for key in lists},
+        always=found.always,
+        version=found.version,
+        max_age=read_duration(found.max_age) if found.max_age else 0.0,
+        note=" ".join(found.note),
+        retries=found.retries,
+        backoff=found.backoff,
+        stop_on_redo=found.stop_on_redo,
+    )
+
+
+def _words(line: str) -> list[str]:
+    """Split a line as a shell does, with our own error."""
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError as error:
+        raise BadStep(f"%%step {line}: {error}", EXAMPLE) from None
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that can't be a key."""
+    if not keys.STEP_NAME.fullmatch(name):
+        raise BadStep(
+            f"%%step: {name!r} is no step name (letters, digits, _ . -)", EXAMPLE
+        )
+
+
+def _check_expression(name: str, text: str) -> None:
+    """Refuse a check that is no Python expression."""
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError as error:
+        raise BadStep(
+            f"step {name}: --check {text!r} is no expression ({error.msg})", EXAMPLE
+        ) from None
+
+
+def step_line(source: str) -> str | None:
+    """Return what follows the magic on a step cell's first line.
+
+    Parameters
+    ----------
+    source : str
+        The cell's text.
+
+    Returns
+    -------
+    str or None
+        None if the cell is no step.
+    """
+    first = source.split("\n", 1)[0]
+    found = MAGIC.match(first)
+    return first[found.end() :].strip() if found else None
+
+
+def doubles(sources: Iterable[str]) -> set[str]:
+    """Return the names that more than one cell bears.
+
+    Parameters
+    ----------
+    sources : iterable of str
+        The text of each code cell.
+
+    Returns
+    -------
+    set of str
+        Empty if all is well.
+    """
+    lines = [line for source in sources if (line := step_line(source)) is not None]
+    names = [line.split()[0] for line in lines if line.split()]
+    return {name for name in names if names.count(name) > 1}
+
+
+def read_plan(
+    sources: Iterable[str],
+    parse: Callable[[str], list[ast.stmt]],
+    *,
+    strict: bool = True,
+) -> PlanRecord:
+    """Return the plan of a notebook.
+
+    Parameters
+    ----------
+    sources : iterable of str
+        The text of each code cell, in order.
+    parse : callable
+        Turns the text of a cell into statements; what it can't parse counts as text.
+    strict : bool, optional
+        Whether a wrong step line is an error; else its cell is left out, and says so
+        itself when it runs.
+
+    Returns
+    -------
+    PlanRecord
+        The steps in order, each with its checks, files and effects.
+
+    Raises
+    ------
+    BadStep
+        If two cells have one name, or a step line is wrong.
+    """
+    steps: list[PlannedStep] = []
+    plain: list[str] = []
+    for source in sources:
+        line = step_line(source)
+        if line is None:
+            plain.append(_code(source, parse))
+            continue
+        try:
+            step = _read_new(line, steps)
+        except BadStep:
+            if strict:
+                raise
+            continue
+        body = source.partition("\n")[2]
+        steps.append(
+            planned(len(steps) + 1, step, _code(body, parse), keys.digest(*plain))
+        )
+    return PlanRecord(steps=tuple(steps), source="notebook")
+
+
+def _read_new(line: str, steps: list[PlannedStep]) -> Step:
+    """Return the step of a line whose name no step before it bears."""
+    step = read_step(line)
+    if any(step.name == other.name for other in steps):
+        raise twice(step.name)
+    return step
+
+
+def planned(number: int, step: Step, code: str, before: str = "") -> PlannedStep:
+    """Return the plan's line of a step.
+
+    Parameters
+    ----------
+    number : int
+        Position, from 1.
+    step : Step
+        The step.
+    code : str
+        Fingerprint of its body.
+    before : str, optional
+        Fingerprint of the plain cells above it.
+
+    Returns
+    -------
+    PlannedStep
+        The line.
+    """
+    return PlannedStep(
+        number, step.name, code, step.checks, step.reads, step.writes, step.effects, before
+    )
+
+
+def twice(name: str) -> BadStep:
+    """Return the error for two cells of one name.
+
+    Parameters
+    ----------
+    name : str
+        The step's name.
+
+    Returns
+    -------
+    BadStep
+        To be raised.
+    """
+    return BadStep(
+        f"two cells are named {name!r}", "Give each %%step a name of its own"
+    )
+
+
+def _code(source: str, parse: Callable[[str], list[ast.stmt]]) -> str:
+    """Fingerprint a cell; one that doesn't parse counts by its text."""
+    try:
+        return keys.code_fingerprint(parse(source))
+    except SyntaxError:
+        return keys.digest(source)

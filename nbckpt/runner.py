@@ -1,0 +1,297 @@
+"""How a step runs: the promise on one page.
+
+Killed at any point, a step either has its whole record or none: what it needs is on disk
+before the record names it, and the record is one transaction. Nothing is trusted that was
+not verified against the world in this kernel.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from nbckpt import ambient, evidence, journal, variables
+from nbckpt.checkpoints import pack_name
+from nbckpt.errors import Fenced, NbckptError, SaveFailed, StopForHuman
+from nbckpt.inputs import Body
+from nbckpt.plan import Step, read_step
+from nbckpt.records import Attempt, Contents, Fingerprint, StepRecord, StepState
+from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
+
+if TYPE_CHECKING:
+    from nbckpt.outputs import Recording
+    from nbckpt.session import Session
+
+
+@dataclass(slots=True)
+class Running:
+    """A step whose body is running, or ran and is not saved yet."""
+
+    step: Step
+    body: Body
+    fingerprint: Fingerprint
+    reason: str
+    attempt: Attempt
+    before: variables.Snapshot
+    around: ambient.State
+    implied: dict[str, str]
+    """Digests of names whose objects overlap with inputs."""
+    started: float
+    seconds: float = 0.0
+    recording: Recording | None = None
+    touched: evidence.Touched | None = None
+
+
+class Runner:
+    """Runs the steps of one notebook in one kernel.
+
+    Parameters
+    ----------
+    session : Session
+        The kernel's hold on its run.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.running: Running | None = None
+        self.unsaved: Running | None = None
+        self.last: dict[str, Decision] = {}
+
+    def begin(self, line: str, statements: list[Any]) -> bool:
+        """Decide what happens to a step; called where its body begins.
+
+        Parameters
+        ----------
+        line : str
+            What follows ``%%step``.
+        statements : list of ast.stmt
+            The body.
+
+        Returns
+        -------
+        bool
+            Whether the body must run. If not, its values and outputs are back.
+
+        Raises
+        ------
+        BadStep
+            If the line is wrong; nothing ran.
+        RunHeld
+            If another process holds the run.
+        StopForHuman
+            If a person must decide; nothing ran.
+        """
+        step, body = read_step(line), Body.of(statements)
+        self.session.hold()
+        self.session.enter(step, body)
+        if self._save_again(step, body):
+            return False
+        situation = self._look(step, body)
+        decision = decide(situation)
+        if isinstance(decision, Skip):
+            decision = self._skip(step, situation)
+        self.last[step.name] = decision
+        if isinstance(decision, Stop):
+            raise StopForHuman(f"step {step.name}: {decision.reason}", decision.remedy)
+        if isinstance(decision, Run):
+            self._start(step, body, situation.now, decision.reason)
+            return True
+        return False
+
+    def commit(self) -> None:
+        """Verify and record a step; called where its body ends.
+
+        Raises
+        ------
+        CheckFailed
+            If a completion check is not true; the step is not recorded.
+        SaveFailed
+            If the checkpoint can't be written. The values stay; running the cell again
+            in this kernel saves without running the body again.
+        Fenced
+            If another process took the run over.
+        """
+        running = self.running
+        if running is None:
+            return
+        running.seconds = time.time() - running.started
+        running.recording = self.session.recorder.stop()
+        running.touched = self.session.watch.stop()
+        evidence.require_checks(
+            running.step.name, running.step.checks, self.session.namespace
+        )
+        self.running = None
+        self._save(running)
+
+    def fail(self, error: BaseException | None) -> None:
+        """Record that the body raised; the user's own traceback stays untouched.
+
+        Parameters
+        ----------
+        error : BaseException or None
+            What it raised.
+        """
+        running, self.running = self.running, None
+        if running is None:
+            return
+        self.session.recorder.discard()
+        self.session.watch.stop()
+        self.session.settle()
+        interrupted = isinstance(error, KeyboardInterrupt) or "Cancelled" in type(error).__name__
+        state = StepState.INTERRUPTED if interrupted else StepState.FAILED
+        text = f"{type(error).__name__}: {error}"
+        try:
+            self.session.journal.fail(running.step.name, state, text[:2000])
+        except (Fenced, NbckptError) as failure:
+            sys.stderr.write(f"nbckpt: {failure}\n")
+
+    def _look(self, step: Step, body: Body) -> Situation:
+        """Find out all that the decision rests on."""
+        session = self.session
+        found, damaged = journal.readable(
+            session.store, f"step/{session.run_id}/{step.name}"
+        )
+        record = StepRecord.from_json(found) if found else None
+        attempt = session.attempts().get(step.name)
+        mark = session.journal.mark(session.run_id, step.name)
+        return Situation(
+            record=record,
+            now=session.fingerprint(step, body, record),
+            findings=tuple(session.verify(record)) if record else (),
+            accepted=mark.accepted,
+            rerun=mark.rerun,
+            always=step.always,
+            age=time.time() - record.completed_at if record else 0.0,
+            max_age=step.max_age,
+            last_attempt=attempt.state if attempt else None,
+            stop_on_redo=step.stop_on_redo,
+            damaged=damaged,
+        )
+
+    def _skip(self, step: Step, situation: Situation) -> Decision:
+        """Bring a step's values and outputs back; run it if they don't check out."""
+        record = situation.record
+        if record is None:
+            raise AssertionError(step)
+        try:
+            restored = self.session.checkpoints.load(record)
+        except Exception as error:  # noqa: BLE001 - any type may raise anything here
+            return Run(f"its values can't be loaded: {type(error).__name__}: {error}")
+        undo = self.session.bind(record, restored)
+        failed = evidence.evaluate_checks(step.checks, self.session.namespace)
+        if failed:
+            undo()
+            return Run("; ".join(failed))
+        self.session.bring_back(record, restored)
+        self.session.journal.skip(step.name, "verified", record.seconds)
+        return Skip()
+
+    def _start(self, step: Step, body: Body, now: Fingerprint, reason: str) -> None:
+        """Record the attempt, then let the body run."""
+        before, around = self.session.snapshot(step), ambient.capture()
+        implied = self.session.aliases(now.inputs, before)
+        # Killed after this line, the step is found as running by a dead holder.
+        attempt = self.session.journal.start(
+            step.name, reason, writes=step.writes, durable=bool(step.effects)
+        )
+        self.unsaved = None
+        self.running = Running(
+            step, body, now, reason, attempt, before, around, implied, time.time()
+        )
+        self.session.start_watching(step, attempt)
+
+    def _save(self, running: Running) -> None:
+        """Record a completed step: packs first, then one transaction."""
+        session = self.session
+        try:
+            record, pack, after = completion(running, session)
+            # Killed before this line: an unreferenced pack. After it: a whole record.
+            freed = session.journal.complete(record, pack, running.reason)
+        except (NbckptError, OSError, MemoryError) as error:
+            self.unsaved = running
+            session.settle()
+            raise _not_saved(running.step.name, error) from None
+        session.checkpoints.drop(freed)
+        session.completed(record, after)
+        if running.recording is not None:
+            running.recording.close()
+        if record.runs_again:
+            sys.stderr.write(
+                f"nbckpt: step {record.step} runs again next time: {record.runs_again}\n"
+            )
+
+    def _save_again(self, step: Step, body: Body) -> bool:
+        """Save a step whose save failed, if nothing else has run since."""
+        unsaved = self.unsaved
+        if unsaved is None or unsaved.step.name != step.name:
+            return False
+        if unsaved.body.code != body.code or not self.session.is_quiet():
+            return False
+        recording = unsaved.recording
+        data = bytes(recording.data()) if recording is not None else b""
+        self.unsaved = None
+        self._save(unsaved)
+        self.session.replay(data)
+        return True
+
+
+def completion(
+    running: Running, session: Session
+) -> tuple[StepRecord, journal.Pack, variables.Snapshot]:
+    """Write what a step leaves and return the record of it.
+
+    Parameters
+    ----------
+    running : Running
+        A step whose body returned and whose checks are true.
+    session : Session
+        The kernel's hold on its run.
+
+    Returns
+    -------
+    tuple of StepRecord, Pack and Snapshot
+        The bytes that the record names are on disk, or come along in the pack.
+
+    Raises
+    ------
+    OSError
+        If they can't be written.
+    """
+    step, attempt = running.step, running.attempt
+    touched = running.touched or evidence.Touched()
+    work, after = session.work(running)
+    names = work.changes.names
+    why = session.refusals(work, running.body)
+    name = pack_name(session.run_id, attempt.token, attempt.order)
+    if why or step.always:
+        contents, pack = Contents(bound=tuple(names)), journal.Pack(name, None)
+    else:
+        contents, pack = session.checkpoints.write(name, work, session.secrets())
+    values = session.value_digests(names)
+    record = StepRecord(
+        run_id=session.run_id,
+        step=step.name,
+        attempt=attempt.attempt,
+        token=attempt.token,
+        order=attempt.order,
+        fingerprint=session.completed_fingerprint(running, touched, names),
+        evidence=session.evidence(step, touched),
+        contents=replace(contents, values=values),
+        started_at=running.started,
+        completed_at=time.time(),
+        seconds=running.seconds,
+        runs_again=why,
+    )
+    return record, pack, after
+
+
+def _not_saved(step: str, error: BaseException) -> SaveFailed:
+    """Return the error for a checkpoint that could not be written."""
+    what = error.what if isinstance(error, NbckptError) else f"{type(error).__name__}: {error}"
+    return SaveFailed(
+        f"step {step} ran, but its checkpoint could not be saved: {what}",
+        "Its values are in this kernel. Mend the cause, then run the cell again: it is "
+        "saved without running the body again",
+    )

@@ -1,0 +1,550 @@
+"""A kernel's hold on its run: which notebook, which store, which run, and its state."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nbckpt import ambient, evidence, journal, keys, variables
+from nbckpt.cells import parse_body, read_sources
+from nbckpt.checkpoints import Checkpoints, Restored, Work, evidence_of, files_read
+from nbckpt.codecs import Secrets
+from nbckpt.errors import BadNotebook, BadStep, StopForHuman
+from nbckpt.evidence import Paths, Touched, Watch
+from nbckpt.inputs import Body, Inputs
+from nbckpt.leases import Hold, Leases
+from nbckpt.outputs import Recorder, replay
+from nbckpt.plan import Step, doubles, planned, read_plan, twice
+from nbckpt.reads import SEEDING_CALL
+from nbckpt.records import (
+    Attempt,
+    Evidence,
+    Fingerprint,
+    Overlap,
+    PlanRecord,
+    RunRecord,
+    RunState,
+    StepRecord,
+    Value,
+)
+from nbckpt.store import Store
+from nbckpt.trust import load_secret
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user asked for before the first step."""
+
+    run_id: str = ""
+    version: str = ""
+    overlap: Overlap = "skip"
+    fresh: bool = False
+    store: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which notebook a kernel runs."""
+
+    base: Path
+    """Folder that relative paths are told from."""
+    notebook: Path | None = None
+
+    @property
+    def stem(self) -> str:
+        """The notebook's name without its ending."""
+        return self.notebook.stem if self.notebook else "notebook"
+
+
+def identify(namespace: dict[str, Any]) -> Identity:
+    """Return which notebook this kernel runs.
+
+    Parameters
+    ----------
+    namespace : dict
+        The shell's names; VS Code leaves the path there.
+
+    Returns
+    -------
+    Identity
+        Without a notebook if nothing tells; the folder is then the kernel's.
+    """
+    told = [os.environ.get("NBCKPT_NOTEBOOK"), namespace.get("__vsc_ipynb_file__")]
+    told.append(os.environ.get("JPY_SESSION_NAME"))
+    for name in told:
+        path = Path(str(name)).absolute() if name else None
+        if path is not None and path.is_file():
+            return Identity(path.parent, path)
+    return Identity(Path.cwd())
+
+
+class Session:
+    """A kernel's hold on its run.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        The kernel's shell.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.namespace: dict[str, Any] = shell.user_ns
+        self.identity = identify(self.namespace)
+        self.wish = Wish(
+            run_id=os.environ.get("NBCKPT_RUN_ID", ""),
+            version=os.environ.get("NBCKPT_VERSION", ""),
+            overlap=_overlap(os.environ.get("NBCKPT_OVERLAP", "skip")),
+        )
+        self._leases: Leases | None = None
+        self._doubles: set[str] = set()
+        self._hidden = {*shell.user_ns_hidden, "get_ipython", "In", "Out", "exit", "quit", "open"}
+        self._hold: Hold | None = None
+        self._store: Store | None = None
+        self._seen: dict[str, tuple[str, str]] = {}
+        self._executions = 0
+        self._settled = -1
+        self._last: variables.Snapshot | None = None
+        self._threads = set(threading.enumerate())
+        self._seeded: set[str] = set()
+        self._before_seeding: dict[str, str] = {}
+
+    @property
+    def run_id(self) -> str:
+        """The run that is held."""
+        return self.journal.run_id
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this kernel holds its run."""
+        return self._hold is not None
+
+    def begin(self, wish: Wish) -> str:
+        """Hold the run that the user names, or the notebook's current one.
+
+        Parameters
+        ----------
+        wish : Wish
+            From ``%nbckpt start``; what it leaves out comes from the environment.
+
+        Returns
+        -------
+        str
+            The run's id.
+        """
+        self.release()
+        given = {k: v for k in ("run_id", "version", "store") if (v := getattr(wish, k))}
+        self.wish = replace(self.wish, **given, fresh=wish.fresh)
+        if wish.overlap != "skip":
+            self.wish = replace(self.wish, overlap=wish.overlap)
+        self.hold()
+        return self.run_id
+
+    def hold(self) -> None:
+        """Hold the run, once."""
+        if self._hold is not None:
+            return
+        self.store = self._store or self.open_store()
+        self._store = self.store
+        run = self._open_run()
+        self.plan = self._read_plan()
+        if self._leases is None or self._leases.store is not self.store:
+            self._leases = Leases(self.store)
+        self._hold = self._leases.hold(run.run_id, self.wish.overlap)
+        self.journal = journal.Journal(
+            self.store, run.run_id, self._hold.token, self._hold.guard
+        )
+        self.paths = Paths(self.identity.base)
+        self.inputs = Inputs(self.namespace, self.paths, self.store.secret)
+        self.checkpoints = Checkpoints(self.store, self.namespace)
+        self.recorder = Recorder(self.shell, self.store.folder / "spill")
+        self.watch = Watch(self.paths, self.store.folder, self._claim)
+        self._attempt: Attempt | None = None
+        self._owned: set[str] = set()
+        self._record_plan()
+        if self._hold.token > 1:
+            self.journal.note("taken", reason=self.wish.overlap)
+        atexit.register(self.release)
+
+    def open_store(self) -> Store:
+        """Return the notebook's store."""
+        named = self.wish.store or os.environ.get("NBCKPT_STORE")
+        folder = Path(named) if named else self.identity.base / ".nbckpt"
+        return Store(self.identity.base / folder, load_secret())
+
+    def _open_run(self) -> RunRecord:
+        """Return the run, begun if need be; refuse another workflow version."""
+        wish = self.wish
+        notebook = str(self.identity.notebook or "")
+        wanted = RunRecord(keys.check_run_id(wish.run_id) if wish.run_id else "", notebook, wish.version)
+        fresh = wish.fresh or wish.overlap == "concurrent"
+        run = journal.open_run(self.store, self.identity.stem, wanted, fresh=fresh)
+        # Taken: a second start in this kernel means this run, not a new one each time.
+        self.wish = replace(wish, run_id=run.run_id, fresh=False)
+        if run.why:
+            sys.stderr.write(f"nbckpt: {run.why}; this is {run.run_id}\n")
+        if wish.version and run.version != wish.version:
+            raise StopForHuman(
+                f"run {run.run_id} was begun with version {run.version or 'none'}, "
+                f"this notebook is version {wish.version}",
+                f"Resume it with --version {run.version or '(none)'}, begin anew with "
+                "--fresh, or stop here and look: nbckpt status",
+            )
+        return run
+
+    def _read_plan(self) -> PlanRecord | None:
+        """Return the plan that the notebook's file holds, if its path is known."""
+        notebook = self.identity.notebook
+        if notebook is None or notebook.suffix != ".ipynb":
+            return None
+        try:
+            sources = read_sources(notebook)
+        except BadNotebook:
+            return None
+        self._doubles = doubles(sources)
+        return read_plan(sources, parse_body, strict=False)
+
+    def _record_plan(self) -> None:
+        """Record the plan before the first body; a changed one is noted."""
+        if self.plan is None:
+            return
+        before = self.journal.plan(self.run_id)
+        if before.steps != self.plan.steps:
+            self.journal.write_plan(self.plan)
+
+    def enter(self, step: Step, body: Body) -> None:
+        """Check that a step's name is its own, and that the plan knows it.
+
+        Parameters
+        ----------
+        step : Step
+            The step that begins.
+        body : Body
+            Its source.
+
+        Raises
+        ------
+        BadStep
+            If another cell of this pass has the same name.
+        """
+        if not self.is_quiet():
+            self.inputs.forget()
+        self._notice_seeding()
+        cell = _cell_id(self.shell)
+        before = self._seen.get(step.name)
+        double = before is not None and self._are_two(before, (cell, body.code))
+        if double or step.name in self._doubles:
+            raise twice(step.name)
+        self._seen[step.name] = (cell, body.code)
+        plan = self.journal.plan(self.run_id)
+        if all(step.name != other.name for other in plan.steps):
+            grown = (*plan.steps, planned(len(plan.steps) + 1, step, body.code))
+            self.journal.write_plan(replace(plan, steps=grown))
+
+    def _are_two(self, before: tuple[str, str], now: tuple[str, str]) -> bool:
+        """Tell whether two executions under one name come from two cells.
+
+        A front end tells its cells apart; programs that send cells without ids run each
+        once in a pass, so that other code means another cell.
+        """
+        if before[0] and now[0]:
+            return before[0] != now[0]
+        return before[1] != now[1] and hasattr(self.shell, "kernel")
+
+    def values(self, drop: tuple[str, ...] = ()) -> variables.Namespace:
+        """Return the user's variables."""
+        return variables.user_names(self.namespace, {*self._hidden, *drop})
+
+    def attempts(self) -> dict[str, Attempt]:
+        """Return the last attempt of each step."""
+        return self.journal.attempts(self.run_id)
+
+    def fingerprint(self, step: Step, body: Body, record: StepRecord | None) -> Fingerprint:
+        """Return a step's fingerprint as things stand."""
+        recorded = record.fingerprint if record else None
+        found = self.inputs.fingerprint(step, body, set(self.values()), recorded)
+        if record is None:
+            return found
+        return replace(
+            found,
+            files=self._explained(record, found.files),
+            random=self._streams(record.fingerprint.random, ambient.capture()),
+        )
+
+    def _explained(self, record: StepRecord, files: dict[str, str]) -> dict[str, str]:
+        """Return files as a step read them, where it or a later step changed them."""
+        writers = self._writers()
+        recorded = record.fingerprint.files
+        return {
+            name: recorded[name]
+            if name in recorded and writers.explain(record, name, now)
+            else now
+            for name, now in files.items()
+        }
+
+    def _streams(self, moved: Any, state: ambient.State) -> dict[str, str]:
+        """Return the digests of random streams; of unseeded ones only that they are.
+
+        The state of a stream that nobody seeded differs in each kernel by chance, and
+        is no input: a step that drew from it is kept as it came out.
+        """
+        digests = ambient.stream_digests(state)
+        return {
+            name: digests.get(name, "none") if name in self._seeded else "unseeded"
+            for name in moved
+        }
+
+    def _notice_seeding(self) -> None:
+        """Take note of the streams that the last plain cell seeded."""
+        before, self._before_seeding = self._before_seeding, {}
+        if before:
+            now = ambient.stream_digests(ambient.capture())
+            self._seeded |= {name for name in now if now[name] != before.get(name)}
+
+    def verify(self, record: StepRecord) -> list[str]:
+        """Return what the world does not confirm of a record."""
+        return evidence.verify_files(record, self._writers(), self.paths)
+
+    def _writers(self) -> evidence.Writers:
+        """Return who wrote which file, of the steps that the notebook still has."""
+        plan = self.journal.plan(self.run_id)
+        order = [step.name for step in plan.steps]
+        return evidence.Writers(order, self.journal.steps(self.run_id), self.attempts())
+
+    def is_quiet(self) -> bool:
+        """Tell whether nothing ran in this kernel since the last step ended."""
+        return (
+            self._settled == self._executions - 1
+            and not _other_threads(self._threads)
+            and not _live_widgets()
+        )
+
+    def executing(self) -> None:
+        """Take note that a cell, or anything else, begins to run."""
+        self._notice_seeding()
+        self._executions += 1
+
+    def note_source(self, source: str) -> None:
+        """Take note of a plain cell's source: it may seed, or begin the notebook anew."""
+        if "load_ext nbckpt" in source or "nbckpt start" in source:
+            self._seen.clear()
+        if SEEDING_CALL.search(source):
+            self._before_seeding = ambient.stream_digests(ambient.capture())
+
+    def settle(self, snapshot: variables.Snapshot | None = None) -> None:
+        """Take note that a step ended; what is known holds until something else runs."""
+        self._settled = self._executions
+        self._last = snapshot
+
+    def snapshot(self, step: Step) -> variables.Snapshot:
+        """Return the namespace as it is before a body."""
+        if self._last is not None and self.is_quiet():
+            return self._last
+        return variables.take(self.values(step.drop), self.namespace)
+
+    def start_watching(self, step: Step, attempt: Attempt) -> None:
+        """Begin to notice files and to record outputs."""
+        self._attempt = attempt
+        self._owned = self._writers().others(step.name)
+        self.watch.touched = Touched()
+        self.watch.start()
+        self.recorder.start()
+
+    def _claim(self, name: str) -> None:
+        """Record that the running step takes a file over, before it is changed."""
+        # Killed right after the change, the earlier step must not be blamed for it.
+        if self._attempt is not None and name in self._owned:
+            self._owned.discard(name)
+            self._attempt = self.journal.claim(self._attempt, name)
+
+    def bind(self, record: StepRecord, restored: Restored) -> Callable[[], None]:
+        """Bind a checkpoint's names; return what takes it back."""
+        touched = {*restored.values, *record.contents.deleted}
+        before = {n: self.namespace.get(n, variables.MISSING) for n in touched}
+        self.namespace.update(restored.values)
+        for name in record.contents.deleted:
+            self.namespace.pop(name, None)
+
+        def undo() -> None:
+            for name, value in before.items():
+                if value is variables.MISSING:
+                    self.namespace.pop(name, None)
+                else:
+                    self.namespace[name] = value
+
+        return undo
+
+    def bring_back(self, record: StepRecord, restored: Restored) -> None:
+        """Restore what is around the variables, and show the outputs again."""
+        for name, line in restored.magics:
+            if name in ambient.REPLAYED:
+                self.shell.run_line_magic(name, line)
+        ambient.restore(restored.around)
+        self._seeded |= record.seeded
+        self.inputs.forget_names([*record.contents.bound, *record.contents.deleted])
+        for name in restored.values:
+            known = record.contents.values.get(name)
+            if known is not None:
+                again = _once_more(self.checkpoints, record, name)
+                self.inputs.restored(name, known, again)
+        self.replay(restored.outputs, restored.result)
+        self.settle()
+
+    def replay(self, outputs: bytes, result: Any = variables.MISSING) -> None:
+        """Show recorded outputs again, and bind ``_`` and ``Out``."""
+        if _is_silent(self):
+            return
+        replay(self.shell, outputs)
+        if result is not variables.MISSING:
+            self.shell.displayhook.update_user_ns(result)
+
+    silent = False
+
+    def result(self) -> Any:
+        """Return the value that the running cell showed as its result, if any."""
+        executed = self.shell.displayhook.exec_result
+        value = executed.result if executed is not None else None
+        return variables.MISSING if value is None else value
+
+    def work(self, running: Any) -> tuple[Work, variables.Snapshot]:
+        """Return what a step's body did, and the namespace after it."""
+        after = variables.take(
+            self.values(running.step.drop), self.namespace, running.before
+        )
+        around = ambient.changed(running.around, ambient.capture())
+        return Work(
+            changes=variables.changes(running.before, after),
+            around=around,
+            outputs=running.recording,
+            result=self.result(),
+            magics=running.body.reads.magics,
+            imports=sorted(running.body.reads.modules),
+        ), after
+
+    def refusals(self, work: Work, body: Body) -> str:
+        """Return why a step's work can't be kept whole; empty if it can."""
+        found = self.checkpoints.refusals(work)
+        unspelled = ambient.unspelled(work.around, body.reads.constants)
+        if unspelled and not found:
+            found = f"os.environ[{unspelled[0]!r}]: its value is not stored, it may be secret"
+        return found
+
+    def completed_fingerprint(
+        self, running: Any, touched: Touched, names: list[str]
+    ) -> Fingerprint:
+        """Return a step's fingerprint with what only its run could tell."""
+        before = ambient.stream_digests(running.around)
+        after = ambient.stream_digests(ambient.capture())
+        moved = [name for name in before if before[name] != after.get(name)]
+        if running.body.reads.seeds:
+            self._seeded |= set(moved)
+        return replace(
+            running.fingerprint,
+            inputs={**running.fingerprint.inputs, **self._implied(running, names)},
+            files=files_read(running.fingerprint, touched, self.paths),
+            random=self._streams(moved, running.around),
+        )
+
+    def _implied(self, running: Any, names: list[str]) -> dict[str, str]:
+        """Return what changed names held before, where the source does not bind them.
+
+        They are bound again when the step is skipped, which is right only on top of what
+        the step had found. Of a name that no alias or function explains only the outcome
+        is known: the step is then skipped if it would change nothing.
+        """
+        held = [n for n in names if n in running.before.parts and n not in running.body.reads.bound]
+        return {
+            name: running.implied.get(name) or self.inputs.value(name).digest
+            for name in held
+            if name in self.namespace and name not in running.step.ignore
+        }
+
+    def aliases(self, names: Iterable[str], snapshot: variables.Snapshot) -> dict[str, str]:
+        """Return the digests of the names whose objects overlap with some that are read."""
+        read = set(names)
+        found = set().union(*(g for g in snapshot.components if len(g) > 1 and g & read))
+        return {name: self.inputs.value(name).digest for name in sorted(found)}
+
+    def evidence(self, step: Step, touched: Touched) -> Evidence:
+        """Return the evidence of a step that just completed."""
+        declared = self.paths.expand(step.writes)
+        return evidence_of(touched, declared, step.checks, step.note, self.paths)
+
+    def value_digests(self, names: list[str]) -> dict[str, Value]:
+        """Return the digests of names as inputs of later steps."""
+        self.inputs.forget_names(names)
+        return {name: self.inputs.value(name) for name in names if name in self.namespace}
+
+    def secrets(self) -> Secrets:
+        """Return what must not reach the disk."""
+        return Secrets.of_environment()
+
+    def completed(self, record: StepRecord, snapshot: variables.Snapshot | None) -> None:
+        """Take note of a step that is recorded."""
+        self.inputs.forget_names([*record.contents.bound, *record.contents.deleted])
+        for name, value in record.contents.values.items():
+            self.inputs._known[name] = value  # noqa: SLF001
+        self._seeded |= record.seeded
+        self.settle(snapshot)
+        self.finish_if_done()
+
+    def finish_if_done(self) -> None:
+        """Mark the run completed when every step of its plan is."""
+        plan, steps = self.journal.plan(self.run_id), self.journal.steps(self.run_id)
+        if all(step.name in steps for step in plan.steps) and self.plan is not None:
+            self.journal.finish(RunState.COMPLETED)
+
+    def release(self) -> None:
+        """Give the run back."""
+        hold, self._hold = self._hold, None
+        if hold is None:
+            return
+        self.recorder.uninstall()
+        hold.release()
+        self.store.close()
+        self._store = None
+        atexit.unregister(self.release)
+
+
+def _overlap(text: str) -> Overlap:
+    """Return an overlap policy, or say which ones there are."""
+    if text not in {"skip", "replace", "concurrent"}:
+        raise BadStep(f"{text!r} is no overlap policy", "Choose skip, replace or concurrent")
+    return text  # type: ignore[return-value]
+
+
+def _once_more(checkpoints: Checkpoints, record: StepRecord, name: str) -> Callable[[], Any]:
+    """Return what restores one name of a record once more."""
+    return lambda: checkpoints.load(record).values[name]
+
+
+def _cell_id(shell: Any) -> str:
+    """Return the front end's id of the running cell; empty if it tells none."""
+    parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
+    metadata = (parent or {}).get("metadata") or {}
+    return str(metadata.get("cellId", ""))
+
+
+def _other_threads(known: set[threading.Thread]) -> bool:
+    """Tell whether threads run that could change variables behind our back."""
+    return any(
+        thread not in known and not thread.name.startswith("nbckpt")
+        for thread in threading.enumerate()
+    )
+
+
+def _live_widgets() -> bool:
+    """Tell whether widgets exist, whose callbacks run between cells."""
+    comm = sys.modules.get("comm")
+    return bool(comm is not None and comm.get_comm_manager().comms)
+
+
+def _is_silent(session: Session) -> bool:
+    """Tell whether the shell shows nothing."""
+    return session.silent

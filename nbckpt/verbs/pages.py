@@ -1,0 +1,166 @@
+"""What a verb shows: lines and tables, as plain text.
+
+A verb answers with JSON values; a page is their form for people. The terminal draws the
+same page with colours and boxes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+KILO = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under a head."""
+
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+Page = Sequence[str | Table]
+
+
+def printable(text: str) -> str:
+    """Return text without what steers a terminal; a foreign store may hold such.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        Line breaks and tabs stay.
+    """
+    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def plain(page: Page) -> str:
+    """Return a page as text.
+
+    Parameters
+    ----------
+    page : sequence of str or Table
+        Lines and tables.
+
+    Returns
+    -------
+    str
+        Columns are aligned by spaces; no line break at the end.
+    """
+    parts = [part if isinstance(part, str) else _aligned(part) for part in page]
+    return printable("\n".join(parts))
+
+
+def _aligned(table: Table) -> str:
+    """Return a table with its columns under each other."""
+    rows = [table.head, *table.rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time for people.
+
+    Parameters
+    ----------
+    seconds : float
+        Its length.
+
+    Returns
+    -------
+    str
+        Two units at most.
+
+    Examples
+    --------
+    >>> duration(0.25), duration(75), duration(7260)
+    ('0.25 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 1:
+        return f"{max(seconds, 0):.2f} s"
+    if seconds < MINUTE:
+        return f"{seconds:.1f} s"
+    if seconds < HOUR:
+        return f"{seconds // MINUTE:.0f} min {seconds % MINUTE:.0f} s"
+    if seconds < DAY:
+        return f"{seconds // HOUR:.0f} h {seconds % HOUR // MINUTE:.0f} min"
+    return f"{seconds // DAY:.0f} d {seconds % DAY // HOUR:.0f} h"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes for people.
+
+    Parameters
+    ----------
+    count : int
+        Bytes.
+
+    Returns
+    -------
+    str
+        In the largest unit that fits.
+
+    Examples
+    --------
+    >>> size(12), size(1_500_000)
+    ('12 B', '1.5 MB')
+    """
+    if count < KILO:
+        return f"{count} B"
+    amount = float(count)
+    for unit in ("kB", "MB", "GB"):
+        amount /= KILO
+        if amount < KILO:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / KILO:.1f} TB"
+
+
+def moment(at: float) -> str:
+    """Return a time of the wall clock, in the reader's own zone.
+
+    Parameters
+    ----------
+    at : float
+        Seconds since the epoch; 0 if it is not known.
+
+    Returns
+    -------
+    str
+        Date and time.
+    """
+    if not at:
+        return "unknown"
+    return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def listed(names: Sequence[str], limit: int = 6) -> str:
+    """Return a list of names in one line.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names.
+    limit : int, optional
+        How many to write out.
+
+    Returns
+    -------
+    str
+        ``-`` if there are none.
+    """
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+    return ", ".join(names) or "-"

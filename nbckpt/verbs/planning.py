@@ -1,0 +1,257 @@
+"""``nbckpt plan``: the steps, and what would happen to each; nothing runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+from nbckpt.cells import parse_body, read_sources
+from nbckpt.evidence import Paths
+from nbckpt.journal import Reader
+from nbckpt.leases import describe, standing
+from nbckpt.records import PlannedStep, RunRecord
+from nbckpt.verbs.outline import Outlined, outline
+from nbckpt.verbs.pages import Page, Table, listed
+from nbckpt.verbs.prediction import Prediction, known_of, predict
+from nbckpt.verbs.starting import Start, find_start
+
+
+class PlanLine(TypedDict):
+    """One step of a plan."""
+
+    number: int
+    name: str
+    prediction: str
+    """``run``, ``skip``, ``unknown``, or ``stop`` for a human."""
+    reason: str
+    checks: list[str]
+    reads: list[str]
+    writes: list[str]
+    effects: list[str]
+
+
+class Plan(TypedDict):
+    """What ``nbckpt plan --json`` prints."""
+
+    run: str
+    """Empty: the next run begins a new one."""
+    notebook: str
+    notes: list[str]
+    """What concerns the run as a whole: it is held, of another version, not yours."""
+    steps: list[PlanLine]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The notebook, and the run that it would go on with."""
+
+    notebook: Path
+    steps: Sequence[Outlined]
+    start: Start
+    run_id: str
+
+
+def plan_notebook(reader: Reader, notebook: Path, run_id: str = "") -> Plan:
+    """Return what a run of a notebook would do.
+
+    Parameters
+    ----------
+    reader : Reader
+        The store, which may not exist yet.
+    notebook : Path
+        An ``.ipynb`` file.
+    run_id : str, optional
+        The run; without it, the one that the notebook names or is in.
+
+    Returns
+    -------
+    Plan
+        With a prediction for each step.
+
+    Raises
+    ------
+    BadNotebook
+        If the file is missing, empty or broken.
+    BadStep
+        If a step line is wrong.
+    NotFound
+        If there is no such run.
+    """
+    target = _target(reader, notebook, run_id)
+    found = predictions(reader, notebook, target.run_id, target.steps)
+    return Plan(
+        run=target.run_id,
+        notebook=str(notebook),
+        notes=_notes(reader, target),
+        steps=[_line(s.planned, found[s.step.name]) for s in target.steps],
+    )
+
+
+def plan_run(reader: Reader, run: RunRecord) -> Plan:
+    """Return the plan of a run: with predictions if its notebook is where it was.
+
+    Parameters
+    ----------
+    reader : Reader
+        The store.
+    run : RunRecord
+        The run.
+
+    Returns
+    -------
+    Plan
+        As recorded if the notebook is not known.
+    """
+    notebook = notebook_of(reader, run)
+    if notebook is not None:
+        return plan_notebook(reader, notebook, run.run_id)
+    nothing = Prediction("unknown", "its notebook is not known here")
+    steps = [_line(planned, nothing) for planned in reader.plan(run.run_id).steps]
+    return Plan(run=run.run_id, notebook=run.notebook, notes=[], steps=steps)
+
+
+def notebook_of(reader: Reader, run: RunRecord) -> Path | None:
+    """Return the notebook file of a run, if it is where it was or beside the store.
+
+    Parameters
+    ----------
+    reader : Reader
+        The run's store.
+    run : RunRecord
+        The run.
+
+    Returns
+    -------
+    Path or None
+        The folder may have been moved as a whole.
+    """
+    if not run.notebook:
+        return None
+    recorded = Path(run.notebook)
+    beside = reader.store.folder.absolute().parent / recorded.name
+    return next((path for path in (recorded, beside) if path.is_file()), None)
+
+
+def predictions(
+    reader: Reader, notebook: Path, run_id: str, steps: Sequence[Outlined]
+) -> dict[str, Prediction]:
+    """Return a prediction for each step of a notebook.
+
+    Parameters
+    ----------
+    reader : Reader
+        The store.
+    notebook : Path
+        The file.
+    run_id : str
+        The run; empty if the notebook would begin a new one.
+    steps : sequence of Outlined
+        From `outline`.
+
+    Returns
+    -------
+    dict
+        Step → prediction.
+    """
+    if not reader.store.trusted:
+        reason = "the store is another user's; nothing of it is used"
+        return {s.step.name: Prediction("unknown", reason) for s in steps}
+    names = [step.step.name for step in steps]
+    known = known_of(reader, run_id, names)
+    return predict(steps, known, Paths(notebook.absolute().parent))
+
+
+def outline_of(notebook: Path) -> list[Outlined]:
+    """Return the outline of a notebook file; see `outline`."""
+    return outline(read_sources(notebook), parse_body)
+
+
+def _target(reader: Reader, notebook: Path, run_id: str) -> _Target:
+    """Find the run that a notebook would go on with."""
+    sources = read_sources(notebook)
+    start = find_start(sources)
+    if run_id:
+        reader.run(run_id)
+    elif start.fresh or start.overlap == "concurrent":
+        run_id = ""
+    elif start.run_id:
+        known = {run.run_id for run in reader.runs()}
+        run_id = start.run_id if start.run_id in known else ""
+    else:
+        run_id = reader.current(notebook.stem) or ""
+    return _Target(notebook, outline(sources, parse_body), start, run_id)
+
+
+def _notes(reader: Reader, target: _Target) -> list[str]:
+    """Return what concerns the run as a whole."""
+    notes = []
+    folder = reader.store.folder
+    if not reader.store.trusted:
+        notes.append(
+            f"the store is another user's; to make it yours: nbckpt trust {folder}"
+        )
+    if not target.run_id:
+        return [*notes, "a new run begins"]
+    run, wanted = reader.run(target.run_id), target.start.version
+    if wanted and run.version != wanted:
+        notes.append(
+            f"the run was begun with version {run.version or 'none'}, the notebook is "
+            f"version {wanted}: it stops for a human"
+        )
+    lease = reader.lease(run.run_id)
+    others = lease is not None and lease.holder.pid != os.getpid()
+    if lease is not None and others and standing(lease) in {"alive", "late"}:
+        notes.append(f"the run is held by {describe(lease)}")
+    return notes
+
+
+def _line(planned: PlannedStep, prediction: Prediction) -> PlanLine:
+    """Return a step's line."""
+    return PlanLine(
+        number=planned.number,
+        name=planned.name,
+        prediction=prediction.word,
+        reason=prediction.reason,
+        checks=list(planned.checks),
+        reads=list(planned.reads),
+        writes=list(planned.writes),
+        effects=list(planned.effects),
+    )
+
+
+def plan_page(data: Plan) -> Page:
+    """Return a plan for people.
+
+    Parameters
+    ----------
+    data : Plan
+        From `plan_notebook` or `plan_run`.
+
+    Returns
+    -------
+    Page
+        The steps in one table.
+    """
+    rows = [
+        (
+            str(step["number"]),
+            step["name"],
+            step["prediction"],
+            step["reason"],
+            listed(step["checks"], 2),
+            listed(step["reads"], 3),
+            listed(step["writes"], 3),
+            listed(step["effects"], 3),
+        )
+        for step in data["steps"]
+    ]
+    head = ("#", "step", "would", "because", "checks", "reads", "writes", "effects")
+    page: list[str | Table] = [
+        f"notebook {data['notebook'] or 'unknown'}, run {data['run'] or '(a new one)'}"
+    ]
+    page += [f"note: {note}" for note in data["notes"]]
+    page += ["", Table(head, rows) if rows else "it has no steps"]
+    return page

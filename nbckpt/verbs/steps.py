@@ -1,0 +1,266 @@
+"""``nbckpt show`` and ``nbckpt explain``: one step, what it left and why it runs."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from nbckpt.journal import Reader
+from nbckpt.records import Event, Fingerprint, RunRecord, StepRecord
+from nbckpt.resume import differences
+from nbckpt.verbs.opening import require_step
+from nbckpt.verbs.pages import Page, Table, duration, listed, moment, size
+from nbckpt.verbs.planning import notebook_of, outline_of, predictions
+from nbckpt.verbs.prediction import Prediction
+
+ENDS = {"completed", "skipped", "failed", "interrupted"}
+
+
+class StepRecordView(TypedDict):
+    """What ``nbckpt show --json`` prints."""
+
+    run: str
+    step: str
+    record: dict[str, Any] | None
+    """The record as it is stored; None if the step was never completed."""
+    attempt: dict[str, Any] | None
+    """The last attempt."""
+    mark: dict[str, Any]
+    """What a person said: ``accepted`` code, ``rerun``."""
+    history: list[dict[str, Any]]
+    """Lines of the history that are about the step, oldest first."""
+
+
+class LastTime(TypedDict):
+    """What happened to a step last."""
+
+    kind: str
+    """``completed skipped failed interrupted started``."""
+    at: float
+    reason: str
+    seconds: float
+
+
+class Explanation(TypedDict):
+    """What ``nbckpt explain --json`` prints."""
+
+    run: str
+    step: str
+    last: LastTime | None
+    ran: LastTime | None
+    """The last time that its body was run to its end, and why."""
+    changed: list[str]
+    """What differed then from the record before, part by part."""
+    now: str
+    """``run skip unknown stop``; empty if the notebook is not known."""
+    reason: str
+    """Why that would happen now."""
+
+
+def show(reader: Reader, run: RunRecord, step: str) -> StepRecordView:
+    """Return all that is recorded of a step.
+
+    Parameters
+    ----------
+    reader : Reader
+        The store.
+    run : RunRecord
+        The run.
+    step : str
+        The step's name.
+
+    Returns
+    -------
+    StepRecordView
+        JSON values.
+
+    Raises
+    ------
+    NotFound
+        If the run has no such step.
+    """
+    require_step(reader, run.run_id, step)
+    record = reader.step(run.run_id, step)
+    attempt = reader.attempts(run.run_id).get(step)
+    return StepRecordView(
+        run=run.run_id,
+        step=step,
+        record=record.to_json() if record else None,
+        attempt=attempt.to_json() if attempt else None,
+        mark=reader.mark(run.run_id, step).to_json(),
+        history=[event.to_json() for event in _events(reader, run.run_id, step)],
+    )
+
+
+def explain(reader: Reader, run: RunRecord, step: str) -> Explanation:
+    """Return why a step ran last, and what would happen to it now.
+
+    Parameters
+    ----------
+    reader : Reader
+        The store.
+    run : RunRecord
+        The run.
+    step : str
+        The step's name.
+
+    Returns
+    -------
+    Explanation
+        JSON values.
+
+    Raises
+    ------
+    NotFound
+        If the run has no such step.
+    """
+    require_step(reader, run.run_id, step)
+    events = _events(reader, run.run_id, step)
+    ran = next((e for e in reversed(events) if e.kind == "completed"), None)
+    last = next((e for e in reversed(events) if e.kind in ENDS), None)
+    now = _now(reader, run, step)
+    return Explanation(
+        run=run.run_id,
+        step=step,
+        last=_last(last or (events[-1] if events else None)),
+        ran=_last(ran),
+        changed=_changed(ran, reader.step(run.run_id, step)),
+        now=now.word if now else "",
+        reason=now.reason if now else "its notebook is not known here",
+    )
+
+
+def _events(reader: Reader, run_id: str, step: str) -> list[Event]:
+    """Return the lines of the history that are about a step."""
+    return [event for _, event in reader.history(run_id) if event.step == step]
+
+
+def _last(event: Event | None) -> LastTime | None:
+    """Return a line of the history in short."""
+    if event is None:
+        return None
+    return LastTime(
+        kind=event.kind, at=event.at, reason=event.reason, seconds=event.seconds
+    )
+
+
+def _changed(ran: Event | None, record: StepRecord | None) -> list[str]:
+    """Return how a record differs from the one that it replaced."""
+    before = ran.detail.get("before") if ran else None
+    if record is None or before is None:
+        return []
+    return differences(Fingerprint.from_json(before["fingerprint"]), record.fingerprint)
+
+
+def _now(reader: Reader, run: RunRecord, step: str) -> Prediction | None:
+    """Return what would happen to a step now, if its notebook is known."""
+    notebook = notebook_of(reader, run)
+    if notebook is None:
+        return None
+    found = predictions(reader, notebook, run.run_id, outline_of(notebook))
+    gone = Prediction("unknown", "the notebook has no such step any more")
+    return found.get(step, gone)
+
+
+def show_page(data: StepRecordView) -> Page:
+    """Return a step's record for people.
+
+    Parameters
+    ----------
+    data : StepRecordView
+        From `show`.
+
+    Returns
+    -------
+    Page
+        Evidence, inputs and history.
+    """
+    page: list[str | Table] = [f"step {data['step']} of run {data['run']}"]
+    attempt, record = data["attempt"], data["record"]
+    if attempt:
+        error = f": {attempt['error']}" if attempt["error"] else ""
+        page.append(f"attempt   {attempt['attempt']}, {attempt['state']}{error}")
+    if record:
+        page += _record_lines(record)
+    else:
+        page.append("record    none: it was never completed")
+    rows = [
+        (moment(e["at"]), e["kind"], duration(e["seconds"]), e["reason"] or "-")
+        for e in data["history"]
+    ]
+    if rows:
+        page += ["", Table(("when", "what", "time", "because"), rows)]
+    return page
+
+
+def _record_lines(record: dict[str, Any]) -> list[str | Table]:
+    """Return a record for people."""
+    contents, found = record["contents"], record["fingerprint"]
+    lines: list[str | Table] = [
+        f"completed {moment(record['completed_at'])}, took {duration(record['seconds'])}",
+        f"names     {listed(contents['bound'], 12)} ({size(contents['size'])})",
+        f"inputs    {listed(sorted(found['inputs']), 12)}",
+        f"read      {listed(sorted(found['files']), 12)}",
+        f"checks    {listed(record['evidence']['checks'], 12)}",
+        f"versions  {_pairs(found['versions'])}",
+    ]
+    if contents["deleted"]:
+        lines.append(f"deleted   {listed(contents['deleted'], 12)}")
+    if record["evidence"]["note"]:
+        lines.append(f"note      {record['evidence']['note']}")
+    if record["runs_again"]:
+        lines.append(f"runs again: {record['runs_again']}")
+    files = sorted(record["evidence"]["files"].items())
+    if files:
+        rows = [(name, digest or "must not exist") for name, digest in files]
+        lines += ["", Table(("file as evidence", "digest"), rows)]
+    return lines
+
+
+def _pairs(versions: dict[str, str]) -> str:
+    """Return packages with their versions."""
+    return listed(
+        [f"{name} {version}" for name, version in sorted(versions.items())], 12
+    )
+
+
+def explain_page(data: Explanation) -> Page:
+    """Return an explanation for people.
+
+    Parameters
+    ----------
+    data : Explanation
+        From `explain`.
+
+    Returns
+    -------
+    Page
+        What happened last, and what would happen now.
+    """
+    page = [f"step {data['step']} of run {data['run']}"]
+    last, ran = data["last"], data["ran"]
+    if last is None:
+        page.append("It has not run yet.")
+    elif last["kind"] == "skipped":
+        page.append(f"It was skipped on {moment(last['at'])}: {last['reason']}.")
+    elif last["kind"] != "completed":
+        reason = f": {last['reason']}" if last["reason"] else ""
+        page.append(f"It {_past(last['kind'])} on {moment(last['at'])}{reason}.")
+    if ran is not None:
+        page.append(
+            f"Its body ran on {moment(ran['at'])} ({duration(ran['seconds'])}), "
+            f"because {ran['reason'] or 'of an unknown reason'}."
+        )
+    if data["changed"]:
+        page.append(
+            f"What differed from the record before: {'; '.join(data['changed'])}."
+        )
+    if data["now"]:
+        page.append(f"If the notebook ran now: {data['now']} ({data['reason']}).")
+    else:
+        page.append(f"What would happen now can't be told: {data['reason']}.")
+    return page
+
+
+def _past(kind: str) -> str:
+    """Return what happened, as a verb."""
+    return {"failed": "failed", "interrupted": "was interrupted"}.get(kind, "was begun")

@@ -1,0 +1,2 @@
+def half(v):
+    return v // 2

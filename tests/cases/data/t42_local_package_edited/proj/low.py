@@ -1,0 +1,2 @@
+def base(v):
+    return v * 2

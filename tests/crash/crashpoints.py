@@ -1,0 +1,163 @@
+"""Points at which a process kills itself: before and after each durable operation.
+
+A durable operation is a call that changes what a store holds on disk: creating, writing,
+syncing, renaming or removing a file under its folder, and every SQL statement but a query.
+The calls are counted in the order in which they come; number N of them is where the
+process dies, the hard way.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+When = Literal["before", "after"]
+
+BY_PATH = ("mkdir", "link", "symlink", "rename", "replace", "unlink", "remove", "rmdir")
+BY_HANDLE = (
+    "write", "pwrite", "writev", "pwritev", "fsync", "fdatasync", "ftruncate",
+    "posix_fallocate", "copy_file_range",
+)  # fmt: skip
+QUERIES = ("SELECT", "PRAGMA", "EXPLAIN")
+
+
+@dataclass
+class Points:
+    """Counts the durable operations of a store, and dies at one of them.
+
+    Parameters
+    ----------
+    store : Path
+        Folder of the store.
+    log : int
+        File descriptor to which each point's label is written.
+    number : int, optional
+        The point to die at, from 1; 0: none.
+    when : {"before", "after"}, optional
+        On which side of the operation.
+    """
+
+    store: Path
+    log: int
+    number: int = 0
+    when: When = "before"
+    count: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _write: Callable[[int, bytes], int] = os.write
+
+    @contextmanager
+    def passing(self, label: str) -> Iterator[None]:
+        """Pass one point."""
+        with self._lock:
+            self.count += 1
+            here = self.count == self.number
+            self._write(self.log, f"{label}\n".encode())
+        if here and self.when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield
+        if here:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def label(self, path: str) -> str | None:
+        """Return what kind of file of the store a path is; None if it is elsewhere."""
+        try:
+            inside = Path(os.path.abspath(path)).relative_to(self.store)  # noqa: PTH100
+        except ValueError:
+            return None
+        parts = inside.parts or (".",)
+        return "/".join((*parts[:-1][:1], parts[-1].rpartition(".")[2] or parts[-1]))
+
+
+def install(points: Points) -> None:
+    """Put the points around the calls of this process, for good.
+
+    Parameters
+    ----------
+    points : Points
+        The counter.
+    """
+    for name in BY_PATH:
+        setattr(os, name, _by_path(points, name, getattr(os, name)))
+    for name in BY_HANDLE:
+        setattr(os, name, _by_handle(points, name, getattr(os, name)))
+    setattr(os, "open", _creating(points, os.open))  # noqa: B010 - mypy knows its type
+    setattr(sqlite3, "connect", _connecting(points, sqlite3.connect))  # noqa: B010
+
+
+def _by_path(points: Points, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call that passes a point if its path lies in the store."""
+
+    def wrapped(path: Any, *args: Any, **options: Any) -> Any:
+        label = None if isinstance(path, int) else points.label(os.fsdecode(path))
+        if label is None:
+            return call(path, *args, **options)
+        with points.passing(f"{name} {label}"):
+            return call(path, *args, **options)
+
+    return wrapped
+
+
+def _by_handle(
+    points: Points, name: str, call: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a call that passes a point if its file lies in the store."""
+
+    def wrapped(handle: int, *args: Any, **options: Any) -> Any:
+        try:
+            label = points.label(os.readlink(f"/proc/self/fd/{handle}"))
+        except OSError:
+            label = None
+        if label is None:
+            return call(handle, *args, **options)
+        with points.passing(f"{name} {label}"):
+            return call(handle, *args, **options)
+
+    return wrapped
+
+
+def _creating(points: Points, call: Callable[..., int]) -> Callable[..., int]:
+    """Return `os.open`, passing a point if it makes a file in the store."""
+
+    def wrapped(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        makes = flags & os.O_CREAT and not isinstance(path, int)
+        label = points.label(os.fsdecode(path)) if makes else None
+        if label is None:
+            return call(path, flags, *args, **options)
+        with points.passing(f"create {label}"):
+            return call(path, flags, *args, **options)
+
+    return wrapped
+
+
+def _connecting(points: Points, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `sqlite3.connect`, whose connections to the store pass points."""
+
+    class Counted(sqlite3.Connection):
+        """A connection whose statements pass points."""
+
+        def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+            verb = sql.split(None, 1)[0].upper().rstrip(";")
+            if verb in QUERIES and "journal_mode" not in sql:
+                return super().execute(sql, *args)
+            with points.passing(f"sql {verb}"):
+                return super().execute(sql, *args)
+
+        def commit(self) -> None:
+            with points.passing("sql COMMIT"):
+                super().commit()
+
+    def wrapped(database: Any, *args: Any, **options: Any) -> Any:
+        if points.label(os.fsdecode(database)) is None:
+            return call(database, *args, **options)
+        return call(database, *args, **{"factory": Counted, **options})
+
+    return wrapped
