@@ -12,14 +12,24 @@ import os
 import random
 import sys
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 State = dict[str, Any]
 STREAMS = ("random", "numpy", "torch")
-REPLAYED = {"matplotlib", "load_ext", "autoreload", "precision", "aimport", "pylab", "config"}
+REPLAYED = {
+    "matplotlib",
+    "load_ext",
+    "autoreload",
+    "precision",
+    "aimport",
+    "pylab",
+    "config",
+}
 UNSET = "\0unset"
 
 
@@ -79,12 +89,12 @@ def _set_rc_params(value: Any) -> None:
 def _pandas_options() -> Any:
     """Return pandas' options."""
     config = _library("pandas._config.config")
-    return None if config is None else _flat(config._global_config)  # noqa: SLF001
+    return None if config is None else _flat(config._global_config)
 
 
 def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return a tree of options as dotted names."""
-    found = {}
+    found: dict[str, Any] = {}
     for key, value in tree.items():
         if isinstance(value, dict):
             found |= _flat(value, f"{prefix}{key}.")
@@ -108,7 +118,9 @@ def _numpy_printing() -> Any:
     numpy = _library("numpy")
     if numpy is None:
         return None
-    printing = {k: v for k, v in numpy.get_printoptions().items() if k != "override_repr"}
+    printing = {
+        k: v for k, v in numpy.get_printoptions().items() if k != "override_repr"
+    }
     return {"print": printing, "errors": numpy.geterr()}
 
 
@@ -123,7 +135,11 @@ def _set_numpy_printing(value: Any) -> None:
 def _log_levels() -> Any:
     """Return the levels of all loggers."""
     loggers = logging.root.manager.loggerDict
-    named = {n: x.level for n, x in loggers.items() if isinstance(x, logging.Logger) and x.level}
+    named = {
+        n: x.level
+        for n, x in loggers.items()
+        if isinstance(x, logging.Logger) and x.level
+    }
     return {"": logging.root.level, **named}
 
 
@@ -136,7 +152,7 @@ def _set_log_levels(value: Any) -> None:
 def _set_filters(value: Any) -> None:
     """Set the warning filters."""
     warnings.filters[:] = list(value)  # type: ignore[index]
-    warnings._filters_mutated() if hasattr(warnings, "_filters_mutated") else None  # noqa: SLF001
+    warnings._filters_mutated() if hasattr(warnings, "_filters_mutated") else None
 
 
 def _set_random(value: Any) -> None:

@@ -10,12 +10,12 @@ the digests that records rest on; XXH3 only to find equal chunks fast within one
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import struct
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import xxhash
 from blake3 import blake3
@@ -23,6 +23,10 @@ from blake3 import blake3
 from nbckpt.errors import StoreDamaged
 from nbckpt.places import sync_folder
 from nbckpt.records import Stretch, dumps, loads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
 
 CHUNK_BYTES = 256 << 10
 PAGE_BYTES = 4096
@@ -58,7 +62,8 @@ class Manifest:
         number = {pack: index for index, pack in enumerate(packs)}
         head = dumps({"layout": self.layout, "packs": packs})
         rows = [
-            ENTRY.pack(number[c.pack], c.offset, c.length, c.digest) for c in self.chunks
+            ENTRY.pack(number[c.pack], c.offset, c.length, c.digest)
+            for c in self.chunks
         ]
         return len(head).to_bytes(4, "little") + head + b"".join(rows)
 
@@ -147,7 +152,9 @@ class PackWriter:
         digest = blake3(copy).digest()
         chunk = self._index.by_digest.get(digest)
         if chunk is None:
-            chunk = Chunk(self.name, self._written + len(self._stage), len(copy), digest)
+            chunk = Chunk(
+                self.name, self._written + len(self._stage), len(copy), digest
+            )
             self._append(copy)
             self._index.by_digest[digest] = chunk
             self._new.append((glance, chunk))
@@ -194,7 +201,10 @@ class PackWriter:
         """
         data = Manifest(layout, self.chunks).encode()
         stretch = Stretch(
-            self.name, self._written + len(self._stage), len(data), blake3(data).hexdigest()
+            self.name,
+            self._written + len(self._stage),
+            len(data),
+            blake3(data).hexdigest(),
         )
         self._append(data)
         if self._handle is None and len(self._stage) <= INLINE_BYTES:
@@ -296,7 +306,10 @@ class PackReader:
         with path.open("rb") as file:
             try:
                 area = mmap.mmap(
-                    file.fileno(), size, access=mmap.ACCESS_COPY, offset=chunks[0].offset
+                    file.fileno(),
+                    size,
+                    access=mmap.ACCESS_COPY,
+                    offset=chunks[0].offset,
                 )
             except (ValueError, OSError):
                 raise _damaged(chunks[0].pack) from None
@@ -307,7 +320,9 @@ class PackReader:
     def _copy(self, chunks: list[Chunk], size: int) -> memoryview:
         """Read chunks into memory of their own."""
         # An anonymous map costs no pass of zeros, unlike a bytearray.
-        view = memoryview(mmap.mmap(-1, size) if size >= MAPPED_BYTES else bytearray(size))
+        view = memoryview(
+            mmap.mmap(-1, size) if size >= MAPPED_BYTES else bytearray(size)
+        )
         at = 0
         for chunk in chunks:
             self._fill(chunk, view[at : at + chunk.length])
@@ -353,7 +368,7 @@ def _is_one_piece(chunks: list[Chunk]) -> bool:
     """Tell whether chunks follow each other in one pack, from a page's start."""
     return chunks[0].offset % mmap.ALLOCATIONGRANULARITY == 0 and all(
         b.pack == a.pack and b.offset == a.offset + a.length
-        for a, b in zip(chunks, chunks[1:], strict=False)
+        for a, b in itertools.pairwise(chunks)
     )
 
 

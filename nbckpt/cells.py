@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbckpt.errors import BadNotebook
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def read_notebook(path: Path) -> Any:
             return read(path, 4)
     except FileNotFoundError:
         raise BadNotebook(f"there is no notebook {path}", "Check the path") from None
-    except Exception as error:  # noqa: BLE001 - nbformat raises many kinds
+    except Exception as error:
         reason = str(error).strip().splitlines()
         raise BadNotebook(
             f"{path} is no readable notebook ({reason[0] if reason else 'empty'})",

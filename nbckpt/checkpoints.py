@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import ambient, variables
 from nbckpt.blobs import ChunkIndex, Manifest, PackReader, PackWriter
 from nbckpt.codecs import Encoder, Secrets
-from nbckpt.evidence import ABSENT, Paths, Touched
-from nbckpt.journal import Pack, Reader
+from nbckpt.evidence import ABSENT, Paths
+from nbckpt.history import Reader
+from nbckpt.journal import Pack
 from nbckpt.leases import standing
-from nbckpt.records import Contents, Evidence, Fingerprint, StepRecord, Value
-from nbckpt.store import Store, Transaction
+from nbckpt.records import Contents, Evidence, Fingerprint, StepRecord
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nbckpt.outputs import Recording
+    from nbckpt.store import Store, Transaction
     from nbckpt.variables import Changes, Namespace
+    from nbckpt.watch import Touched
 
 RESULT_BYTES = 64 << 20
 """A cell's result above this size comes back as its picture only, not as ``Out``."""
@@ -124,11 +126,18 @@ class Checkpoints:
         packs = sorted({chunk.pack for chunk in writer.chunks} | {name})
         size = sum(chunk.length for chunk in writer.chunks)
         contents = Contents(
-            stretch, tuple(packs), tuple(work.changes.names), work.changes.deleted, {}, size
+            stretch,
+            tuple(packs),
+            tuple(work.changes.names),
+            work.changes.deleted,
+            {},
+            size,
         )
         return contents, Pack(name, inline)
 
-    def _layout(self, work: Work, writer: PackWriter, hidden: Secrets) -> dict[str, object]:
+    def _layout(
+        self, work: Work, writer: PackWriter, hidden: Secrets
+    ) -> dict[str, object]:
         """Add everything to the pack and return its layout."""
         outputs = work.outputs.data() if work.outputs is not None else b""
         outputs = hidden.hide_bytes(outputs)
@@ -166,7 +175,7 @@ class Checkpoints:
                 continue
             try:
                 manifest = self._reader.manifest(record.contents.manifest)
-            except Exception:  # noqa: BLE001, S112 - a damaged pack only isn't reused
+            except Exception:  # noqa: S112 - a damaged pack only isn't reused
                 continue
             self._index.learn(manifest.chunks)
         self._indexed = True
@@ -315,7 +324,11 @@ SPILL_SECONDS = 86400.0
 
 
 def evidence_of(
-    touched: Touched, declared: list[str], checks: tuple[str, ...], note: str, paths: Paths
+    touched: Touched,
+    declared: list[str],
+    checks: tuple[str, ...],
+    note: str,
+    paths: Paths,
 ) -> Evidence:
     """Return the evidence of a step that just completed.
 
@@ -336,7 +349,9 @@ def evidence_of(
         A file that the step made and removed again is no evidence; one that stood
         before must stay away.
     """
-    digests = {name: paths.digest(name) for name in sorted({*touched.written, *declared})}
+    digests = {
+        name: paths.digest(name) for name in sorted({*touched.written, *declared})
+    }
     files = {
         name: digest
         for name, digest in digests.items()
@@ -345,7 +360,9 @@ def evidence_of(
     return Evidence(files, checks, note)
 
 
-def files_read(fingerprint: Fingerprint, touched: Touched, paths: Paths) -> dict[str, str]:
+def files_read(
+    fingerprint: Fingerprint, touched: Touched, paths: Paths
+) -> dict[str, str]:
     """Return the digests of the files that a step read, as they were before it.
 
     Parameters

@@ -6,26 +6,29 @@ Answers go to standard output, everything else to standard error. Exit codes: 0 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nbckpt import __version__, headless
+from nbckpt import headless
 from nbckpt.checkpoints import collect
 from nbckpt.errors import CheckFailed, NbckptError, RunHeld, SaveFailed, StopForHuman
-from nbckpt.journal import Reader
-from nbckpt.records import RunRecord
+from nbckpt.history import Reader
 from nbckpt.trust import load_secret
 from nbckpt.trusting import adopt
-from nbckpt.verbs import marks, planning, status, steps, verification
+from nbckpt.verbs import marks, overview, planning, status, steps, verification
+from nbckpt.verbs.drawing import answer
 from nbckpt.verbs.notebook import trusted_text
 from nbckpt.verbs.opening import DEFAULT, changing, choose_run, looking
-from nbckpt.verbs.pages import Page, Table, plain, printable, size
+from nbckpt.verbs.pages import printable, size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nbckpt.records import RunRecord
 
 FAMILIES = {
     "run": ("run", "rerun"),
@@ -33,19 +36,15 @@ FAMILIES = {
     "settle": ("accept",),
     "store": ("verify", "gc", "trust"),
 }
-STYLES = {
-    "completed": "green", "skip": "green", "ok": "green", "alive": "green",
-    "running": "cyan", "run": "cyan", "late": "yellow", "stale": "yellow",
-    "unknown": "yellow", "interrupted": "yellow", "failed": "red", "dead": "red",
-    "not ok": "red", "stop": "red",
-}  # fmt: skip
 EXITS = ((RunHeld, 4), (StopForHuman, 3), ((CheckFailed, SaveFailed), 1))
 
 
 class Families(click.Group):
     """A group of commands whose help shows them in families."""
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         """Write the commands, family by family."""
         for family, names in FAMILIES.items():
             rows = [(name, self._summary(ctx, name)) for name in names]
@@ -59,7 +58,7 @@ class Families(click.Group):
 
 
 @click.group(cls=Families, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="nbckpt")
+@click.version_option(package_name="nbckpt", prog_name="nbckpt")
 def commands() -> None:
     """Run notebooks that survive any interruption, and look at their runs.
 
@@ -126,7 +125,9 @@ def _json_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def _run_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the option ``--run``."""
     text = "The run, or its notebook (default: the run begun last)."
-    return click.option("--run", "target", metavar="RUN", default="", help=text)(command)
+    return click.option("--run", "target", metavar="RUN", default="", help=text)(
+        command
+    )
 
 
 def store_folder(store: str, notebook: Path | None = None) -> Path:
@@ -168,35 +169,6 @@ def _run_of(reader: Reader, target: str) -> RunRecord:
     return choose_run(reader, stem=notebook.stem)
 
 
-def _answer(data: Any, page: Callable[[Any], Page], *, as_json: bool) -> None:
-    """Print an answer: JSON, tables on a terminal, else plain text."""
-    if as_json:
-        click.echo(json.dumps(data, indent=2))
-    elif sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-        _draw(page(data))
-    else:
-        click.echo(plain(page(data)))
-
-
-def _draw(page: Page) -> None:
-    """Draw a page on a terminal."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as Drawn
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    for part in page:
-        if isinstance(part, str):
-            console.print(Text(printable(part)), soft_wrap=True)
-            continue
-        drawn = Drawn(*part.head, box=box.SIMPLE_HEAD, pad_edge=False)
-        for row in part.rows:
-            cells = map(printable, row)
-            drawn.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in cells))
-        console.print(drawn)
-
-
 @commands.command("status")
 @click.argument("target", metavar="[RUN]", default="")
 @_json_option
@@ -213,7 +185,7 @@ def status_command(target: str, store: str, *, as_json: bool) -> None:
     """
     with looking(_folder(store, target)) as reader:
         data = status.status(reader, _run_of(reader, target))
-        _answer(data, status.status_page, as_json=as_json)
+        answer(data, overview.status_page, as_json=as_json)
 
 
 @commands.command("plan")
@@ -235,7 +207,7 @@ def plan_command(target: str, store: str, *, as_json: bool) -> None:
             data = planning.plan_notebook(reader, notebook.absolute())
         else:
             data = planning.plan_run(reader, choose_run(reader, target))
-        _answer(data, planning.plan_page, as_json=as_json)
+        answer(data, planning.plan_page, as_json=as_json)
 
 
 @commands.command("show")
@@ -254,7 +226,7 @@ def show_command(step: str, target: str, store: str, *, as_json: bool) -> None:
     """
     with looking(_folder(store, target)) as reader:
         data = steps.show(reader, _run_of(reader, target), step)
-        _answer(data, steps.show_page, as_json=as_json)
+        answer(data, steps.show_page, as_json=as_json)
 
 
 @commands.command("explain")
@@ -272,7 +244,7 @@ def explain_command(step: str, target: str, store: str, *, as_json: bool) -> Non
     """
     with looking(_folder(store, target)) as reader:
         data = steps.explain(reader, _run_of(reader, target), step)
-        _answer(data, steps.explain_page, as_json=as_json)
+        answer(data, steps.explain_page, as_json=as_json)
 
 
 @commands.command("runs")
@@ -285,7 +257,7 @@ def runs_command(store: str, *, as_json: bool) -> None:
     nbckpt runs --store work/.nbckpt
     """
     with looking(store_folder(store)) as reader:
-        _answer(status.runs(reader), status.runs_page, as_json=as_json)
+        answer(status.runs(reader), overview.runs_page, as_json=as_json)
 
 
 @commands.command("verify")
@@ -304,7 +276,7 @@ def verify_command(target: str, store: str, *, as_json: bool) -> int:
     """
     with looking(_folder(store, target)) as reader:
         data = verification.verify(reader, _run_of(reader, target))
-        _answer(data, verification.verify_page, as_json=as_json)
+        answer(data, verification.verify_page, as_json=as_json)
     return 0 if data["ok"] else 1
 
 
@@ -380,15 +352,30 @@ def trust_command(folder: str, store: str) -> None:
 
 @commands.command("run")
 @click.argument("notebook")
-@click.option("-p", "--parameter", "parameters", nargs=2, multiple=True,
-              metavar="NAME VALUE", help="Set a name after the cell tagged parameters.")
+@click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help="Set a name after the cell tagged parameters.",
+)
 @click.option("--run-id", default="", metavar="ID", help="Begin or resume this run.")
 @click.option("--fresh", is_flag=True, help="Begin a new run in any case.")
-@click.option("--overlap", type=click.Choice(["skip", "replace", "concurrent"]),
-              default="skip", help="If another process holds the run (default: skip).")
+@click.option(
+    "--overlap",
+    type=click.Choice(["skip", "replace", "concurrent"]),
+    default="skip",
+    help="If another process holds the run (default: skip).",
+)
 @click.option("--version", default="", metavar="TEXT", help="Workflow version.")
-@click.option("--output", default="", metavar="OUT",
-              help="The executed notebook (default: NAME.out.ipynb beside it).")
+@click.option(
+    "--output",
+    default="",
+    metavar="OUT",
+    help="The executed notebook (default: NAME.out.ipynb beside it).",
+)
 @_store_option
 def run_command(notebook: str, **options: Any) -> int:
     """Execute a notebook; resumes its run, and restarts a dead kernel.

@@ -53,31 +53,31 @@ class NbckptError(Shown, Exception):
         return f"{self.what}. {self.remedy}" if self.remedy else self.what
 
 
-class BadStep(NbckptError):  # noqa: N818 - the tree reads as plain words
+class BadStep(NbckptError):
     """The ``%%step`` line or a command is wrong; nothing ran."""
 
 
-class BadNotebook(NbckptError):  # noqa: N818
+class BadNotebook(NbckptError):
     """A notebook file is missing, empty or broken."""
 
 
-class NotFound(NbckptError):  # noqa: N818
+class NotFound(NbckptError):
     """No such run, step or store."""
 
 
-class CheckFailed(NbckptError):  # noqa: N818
+class CheckFailed(NbckptError):
     """The body ran, but a completion check is not true."""
 
 
-class SaveFailed(NbckptError):  # noqa: N818
+class SaveFailed(NbckptError):
     """The body ran, but its checkpoint could not be written; values are in memory."""
 
 
-class StopForHuman(NbckptError):  # noqa: N818
+class StopForHuman(NbckptError):
     """It can't be known what is right; a person must say."""
 
 
-class RunHeld(NbckptError):  # noqa: N818
+class RunHeld(NbckptError):
     """Another living process holds the run."""
 
 
@@ -97,11 +97,11 @@ class StoreFull(StoreError):
     """No room is left for the store."""
 
 
-class ValueRefused(NbckptError):  # noqa: N818
+class ValueRefused(NbckptError):
     """A value can't be kept; the message holds the path of the variable."""
 
 
-class Fenced(Shown, BaseException):  # noqa: N818 - must pass `except Exception` in a cell
+class Fenced(Shown, BaseException):
     """Another process took the run over; this one can write nothing more.
 
     Parameters

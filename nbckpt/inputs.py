@@ -6,19 +6,22 @@ import importlib.metadata
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
 from nbckpt.codecs import Canonical, is_local
-from nbckpt.evidence import Paths
-from nbckpt.plan import Step
 from nbckpt.reads import Reads, compile_body, environment_names, read_body
 from nbckpt.records import Fingerprint, Value
-from nbckpt.trust import Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from nbckpt.evidence import Paths
+    from nbckpt.plan import Step
+    from nbckpt.trust import Secret
 
 Namespace = dict[str, Any]
 OWN = {"nbckpt", "__main__", "__mp_main__", "IPython", "ipykernel"}
@@ -123,7 +126,7 @@ class Inputs:
         # as spare capacity: it counts as unchanged if a fresh restore looks the same.
         try:
             same = _digest(again(), self.namespace) == found
-        except Exception:  # noqa: BLE001 - then the live value counts as it is
+        except Exception:
             return found
         return recorded if same else found
 
@@ -150,7 +153,9 @@ class Inputs:
         """
         names = self._reached(step, body, visible)
         if recorded is not None:
-            names |= {name for name in recorded.inputs if name in self.namespace} - set(step.ignore)
+            names |= {name for name in recorded.inputs if name in self.namespace} - set(
+                step.ignore
+            )
         values = {name: self.value(name) for name in sorted(names)}
         modules = self._modules(body, values)
         return Fingerprint(

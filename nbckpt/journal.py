@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nbckpt import keys
-from nbckpt.errors import NotFound, SaveFailed, StoreDamaged
+from nbckpt.errors import SaveFailed
+from nbckpt.history import Reader
 from nbckpt.records import (
     SCHEMA_VERSION,
     Attempt,
     Event,
-    Lease,
     Mark,
     PlanRecord,
     RunRecord,
@@ -38,80 +38,6 @@ class Pack:
     name: str
     inline: bytes | None
     """The whole pack if it is small; None if it is a file that was synced."""
-
-
-class Reader:
-    """Looks at the runs of a store; never writes.
-
-    Parameters
-    ----------
-    store : Store
-        Any store, also a foreign one.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    def runs(self) -> list[RunRecord]:
-        """Return all runs, oldest first."""
-        found = [RunRecord.from_json(value) for _, value in self.store.scan("run/")]
-        return sorted(found, key=lambda run: run.created_at)
-
-    def run(self, run_id: str) -> RunRecord:
-        """Return a run.
-
-        Raises
-        ------
-        NotFound
-            If there is none of this id; names those that there are.
-        """
-        found = self.store.get(f"run/{run_id}")
-        if found is None:
-            known = ", ".join(run.run_id for run in self.runs()) or "none"
-            raise NotFound(f"there is no run {run_id!r} in {self.store.folder}", f"Known: {known}")
-        return RunRecord.from_json(found)
-
-    def current(self, stem: str) -> str | None:
-        """Return the run that a notebook is in, or None."""
-        found = self.store.get(f"current/{stem}")
-        return None if found is None else str(found["run_id"])
-
-    def plan(self, run_id: str) -> PlanRecord:
-        """Return a run's plan; empty if none was recorded."""
-        found = self.store.get(f"plan/{run_id}")
-        return PlanRecord() if found is None else PlanRecord.from_json(found)
-
-    def lease(self, run_id: str) -> Lease | None:
-        """Return who holds a run, or None."""
-        found = self.store.get(f"lease/{run_id}")
-        return None if found is None else Lease.from_json(found)
-
-    def step(self, run_id: str, step: str) -> StepRecord | None:
-        """Return a step's record, or None if it was not completed."""
-        found = self.store.get(f"step/{run_id}/{step}")
-        return None if found is None else StepRecord.from_json(found)
-
-    def steps(self, run_id: str) -> dict[str, StepRecord]:
-        """Return the records of a run's completed steps by name."""
-        found = [v for _, v in self.store.scan(f"step/{run_id}/")]
-        records = [StepRecord.from_json(value) for value in found]
-        return {record.step: record for record in records}
-
-    def attempts(self, run_id: str) -> dict[str, Attempt]:
-        """Return the last attempt of each step by name."""
-        found = [v for _, v in self.store.scan(f"attempt/{run_id}/")]
-        attempts = [Attempt.from_json(value) for value in found]
-        return {attempt.step: attempt for attempt in attempts}
-
-    def mark(self, run_id: str, step: str) -> Mark:
-        """Return what a person said of a step."""
-        found = self.store.get(f"mark/{run_id}/{step}")
-        return Mark() if found is None else Mark.from_json(found)
-
-    def history(self, run_id: str, after: str = "") -> list[tuple[str, Event]]:
-        """Return the lines of a run's history, oldest first, each with its key."""
-        lines = self.store.scan(f"history/{run_id}/")
-        return [(key, Event.from_json(value)) for key, value in lines if key > after]
 
 
 class Journal(Reader):
@@ -380,7 +306,9 @@ def set_mark(store: Store, run_id: str, step: str, mark: Mark) -> None:
     store.transact(lambda tx: tx.put(f"mark/{run_id}/{step}", mark.to_json()))
 
 
-def open_run(store: Store, stem: str, wanted: RunRecord, *, fresh: bool = False) -> RunRecord:
+def open_run(
+    store: Store, stem: str, wanted: RunRecord, *, fresh: bool = False
+) -> RunRecord:
     """Return the run that a notebook is in, or begin one.
 
     Parameters
@@ -424,24 +352,3 @@ def open_run(store: Store, stem: str, wanted: RunRecord, *, fresh: bool = False)
 def _taken(transaction: Transaction) -> set[str]:
     """Return all run ids that were ever used."""
     return {key.removeprefix("run/") for key in transaction.keys("run/")}
-
-
-def readable(store: Store, key: str) -> tuple[Any, str]:
-    """Return a record's JSON values, or why it can't be believed.
-
-    Parameters
-    ----------
-    store : Store
-        The user's own store.
-    key : str
-        The record's key.
-
-    Returns
-    -------
-    tuple of object and str
-        One of the two is empty.
-    """
-    try:
-        return store.get(key), ""
-    except StoreDamaged as error:
-        return None, error.what

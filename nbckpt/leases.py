@@ -16,16 +16,20 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from nbckpt.errors import Fenced, NbckptError, RunHeld
 from nbckpt.records import Holder, Lease, Overlap
-from nbckpt.store import Store, Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nbckpt.store import Store, Transaction
 
 DURATION = 30.0
 BEATS = 3
@@ -122,7 +126,9 @@ def describe(lease: Lease) -> str:
     return f"process {lease.holder.pid} on {lease.holder.host} since {since:%Y-%m-%d %H:%M:%S}"
 
 
-def is_free(lease: Lease | None, seen: dict[str, tuple[int, float]], run_id: str) -> bool:
+def is_free(
+    lease: Lease | None, seen: dict[str, tuple[int, float]], run_id: str
+) -> bool:
     """Tell whether a run may be taken.
 
     Parameters

@@ -11,17 +11,25 @@ from __future__ import annotations
 import ast
 import copy
 import sys
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.inputtransformer2 import cell_magic
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic import (
+    Magics,
+    line_cell_magic,
+    line_magic,
+    magics_class,
+    no_var_expand,
+)
 
 from nbckpt import verbs
 from nbckpt.errors import BadStep
 from nbckpt.plan import EXAMPLE, step_line, step_parser
 from nbckpt.runner import Runner
 from nbckpt.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HOOKS = "__nbckpt__"
 
@@ -47,7 +55,7 @@ def transform_line(lines: list[str]) -> list[str]:
         return lines
     rest = lines[1:]
     if rest and rest[0].startswith("%%"):
-        rest = cell_magic(rest)
+        rest = cell_magic(rest)  # type: ignore[no-untyped-call]
     return [f"get_ipython().run_line_magic('step', {line!r})\n", *rest]
 
 
@@ -76,7 +84,11 @@ class WrapBody(ast.NodeTransformer):
             return node
         first, body = node.body[0], node.body[1:]
         number = self._keep(copy.deepcopy(body))
-        future = [n for n in body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
+        future = [
+            n
+            for n in body
+            if isinstance(n, ast.ImportFrom) and n.module == "__future__"
+        ]
         body = [statement for statement in body if statement not in future]
         node.body = [*future, self._wrapped(first, line, number, body)]
         return ast.fix_missing_locations(node)
@@ -90,7 +102,9 @@ class WrapBody(ast.NodeTransformer):
             body[-1] = _displayed(body[-1])
         if "--retries" in line:
             body = [_on_line(_retrying(body), first)]
-        whole = ast.parse(f"if {HOOKS}.begin({line!r}, {number}): {HOOKS}.commit()").body[0]
+        whole = ast.parse(
+            f"if {HOOKS}.begin({line!r}, {number}): {HOOKS}.commit()"
+        ).body[0]
         assert isinstance(whole, ast.If)
         commit = whole.body
         for statement in commit:
@@ -112,7 +126,9 @@ def _on_line(tree: Any, where: ast.stmt) -> Any:
 
 def _retrying(body: list[ast.stmt]) -> ast.stmt:
     """Return the body inside a loop of attempts."""
-    loop = ast.parse(f"for {HOOKS}.trial in {HOOKS}.trials():\n with {HOOKS}.trial: pass").body[0]
+    loop = ast.parse(
+        f"for {HOOKS}.trial in {HOOKS}.trials():\n with {HOOKS}.trial: pass"
+    ).body[0]
     assert isinstance(loop, ast.For)
     inner = loop.body[0]
     assert isinstance(inner, ast.With)
@@ -156,6 +172,7 @@ class Hooks:
         self.trial: Any = None
         self._bodies: dict[int, list[ast.stmt]] = {}
         self._count = 0
+        self.wrap = WrapBody(self.keep)
 
     def keep(self, body: list[ast.stmt]) -> int:
         """Keep a body until it begins."""
@@ -196,14 +213,16 @@ class Hooks:
         """Notice that a body did not reach its end."""
         try:
             result = getattr(self.shell, "last_execution_result", None)
-            self.runner.fail(getattr(result, "error_in_exec", None) or sys.exc_info()[1])
+            self.runner.fail(
+                getattr(result, "error_in_exec", None) or sys.exc_info()[1]
+            )
         except KeyboardInterrupt:
             # A second interrupt while the first one is recorded would end the kernel.
             return
 
 
 @magics_class
-class StepMagics(Magics):  # type: ignore[misc]
+class StepMagics(Magics):
     """``%%step`` and ``%nbckpt``."""
 
     hooks: Hooks
@@ -218,7 +237,7 @@ class StepMagics(Magics):  # type: ignore[misc]
     @no_var_expand
     @line_magic
     def nbckpt(self, line: str) -> None:
-        """Run a verb: start, status, plan, show, explain, runs, verify, rerun, …"""
+        """Run a verb, such as ``start``, ``status`` or ``explain``."""
         text = verbs.in_notebook(self.hooks.session, line)
         if text:
             print(text)  # noqa: T201 - the answer to what was asked
@@ -241,8 +260,7 @@ def load(shell: Any) -> None:
     shell.user_ns[HOOKS] = hooks
     shell.user_ns_hidden[HOOKS] = hooks
     shell.input_transformers_cleanup.append(transform_line)
-    hooks.wrap = WrapBody(hooks.keep)  # type: ignore[attr-defined]
-    shell.ast_transformers.append(hooks.wrap)  # type: ignore[attr-defined]
+    shell.ast_transformers.append(hooks.wrap)
     for event in EVENTS:
         shell.events.register(event, getattr(hooks, event))
     magics = StepMagics(shell)

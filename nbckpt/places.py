@@ -5,13 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from nbckpt.errors import StoreRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NETWORK = {
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre",
@@ -96,7 +99,9 @@ def file_system(folder: Path) -> str:
     """
     path = folder.absolute()
     real = Path(os.path.realpath(path))
-    mounts = [p for p in psutil.disk_partitions(all=True) if real.is_relative_to(p.mountpoint)]
+    mounts = [
+        p for p in psutil.disk_partitions(all=True) if real.is_relative_to(p.mountpoint)
+    ]
     deepest = max(mounts, key=lambda p: len(p.mountpoint), default=None)
     return deepest.fstype if deepest else ""
 
@@ -119,11 +124,11 @@ def create(folder: Path) -> None:
             part.mkdir(mode=0o700, exist_ok=True)
         _write(folder / ".gitignore", "*\n")
         _write(folder / "CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n")
-        # SQLite gives its own files the mode of the database, whatever the umask.
-        _write(folder / "records" / "cache.db", "")
         sync_folder(folder)
     except OSError as error:
-        raise StoreRefused(f"the store {folder} can't be made ({error})", ELSEWHERE) from None
+        raise StoreRefused(
+            f"the store {folder} can't be made ({error})", ELSEWHERE
+        ) from None
 
 
 def _write(path: Path, text: str) -> None:

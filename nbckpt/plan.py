@@ -9,13 +9,15 @@ import argparse
 import ast
 import re
 import shlex
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from nbckpt import keys
 from nbckpt.errors import BadStep
 from nbckpt.records import PlannedStep, PlanRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 EXAMPLE = 'Write for example: %%step clean --reads raw.csv --check "len(df) > 0"'
 MAGIC = re.compile(r"%%?step(?=\s|$)")
@@ -67,31 +69,95 @@ def step_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="%%step", add_help=False, allow_abbrev=False)
     add = parser.add_argument
     add("name", help="name of the step, unique in the notebook")
-    add("--reads", nargs="+", action="extend", default=[], metavar="PATH",
-        help="files (globs) whose content is an input")
-    add("--writes", nargs="+", action="extend", default=[], metavar="PATH",
-        help="files (globs) that the step makes; verified at every resume")
-    add("--check", action="append", default=[], metavar="EXPR", dest="checks",
-        help="completion check, after the body and again at every resume")
-    add("--effects", nargs="+", action="extend", default=[], metavar="NAME",
-        help="external effects of the step, for the plan and the audit")
-    add("--ignore", nargs="+", action="extend", default=[], metavar="NAME",
-        help="names that are read but are no input")
-    add("--env", nargs="+", action="extend", default=[], metavar="NAME",
-        help="environment variables that are inputs")
-    add("--drop", nargs="+", action="extend", default=[], metavar="NAME",
-        help="names not to be kept: handles, scratch")
+    add(
+        "--reads",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PATH",
+        help="files (globs) whose content is an input",
+    )
+    add(
+        "--writes",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PATH",
+        help="files (globs) that the step makes; verified at every resume",
+    )
+    add(
+        "--check",
+        action="append",
+        default=[],
+        metavar="EXPR",
+        dest="checks",
+        help="completion check, after the body and again at every resume",
+    )
+    add(
+        "--effects",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="external effects of the step, for the plan and the audit",
+    )
+    add(
+        "--ignore",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="names that are read but are no input",
+    )
+    add(
+        "--env",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="environment variables that are inputs",
+    )
+    add(
+        "--drop",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="names not to be kept: handles, scratch",
+    )
     add("--always", action="store_true", help="never skipped")
     add("--version", default="", metavar="TEXT", help="change it to run the step again")
-    add("--max-age", default="", metavar="DURATION", help="run again when older: 12h, 7d")
-    add("--note", nargs="+", default=[], metavar="TEXT",
-        help="written note, the evidence of a step whose product is understanding")
-    add("--retries", type=int, default=0, metavar="N",
-        help="retries of the body inside one attempt")
-    add("--backoff", default="1s", metavar="DURATION",
-        help="wait before the first retry; doubles each time")
-    add("--stop-on-redo", action="store_true",
-        help="attempted before and not completed: stop for a human")
+    add(
+        "--max-age",
+        default="",
+        metavar="DURATION",
+        help="run again when older: 12h, 7d",
+    )
+    add(
+        "--note",
+        nargs="+",
+        default=[],
+        metavar="TEXT",
+        help="written note, the evidence of a step whose product is understanding",
+    )
+    add(
+        "--retries",
+        type=int,
+        default=0,
+        metavar="N",
+        help="retries of the body inside one attempt",
+    )
+    add(
+        "--backoff",
+        default="1s",
+        metavar="DURATION",
+        help="wait before the first retry; doubles each time",
+    )
+    add(
+        "--stop-on-redo",
+        action="store_true",
+        help="attempted before and not completed: stop for a human",
+    )
     return parser
 
 
@@ -148,7 +214,9 @@ def read_step(line: str) -> Step:
     for check in found.checks:
         _check_expression(found.name, check)
     if found.retries < 0:
-        raise BadStep(f"step {found.name}: --retries {found.retries} is below 0", EXAMPLE)
+        raise BadStep(
+            f"step {found.name}: --retries {found.retries} is below 0", EXAMPLE
+        )
     read_duration(found.backoff)
     lists = ("reads", "writes", "checks", "effects", "ignore", "env", "drop")
     return Step(
@@ -302,7 +370,14 @@ def planned(number: int, step: Step, code: str, before: str = "") -> PlannedStep
         The line.
     """
     return PlannedStep(
-        number, step.name, code, step.checks, step.reads, step.writes, step.effects, before
+        number,
+        step.name,
+        code,
+        step.checks,
+        step.reads,
+        step.writes,
+        step.effects,
+        before,
     )
 
 

@@ -11,10 +11,13 @@ import ast
 import dis
 import re
 import types
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from nbckpt.codecs import global_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DYNAMIC = {"eval", "exec", "globals", "locals", "vars", "dir"}
 TIMED = {"time", "timeit", "prun", "capture", "memit", "mprun", "lprun"}
@@ -108,7 +111,11 @@ def compile_body(body: list[ast.stmt]) -> types.CodeType:
     types.CodeType
         Never run.
     """
-    return compile(ast.Module(body, []), "<step>", "exec", flags=FLAGS, dont_inherit=True)
+    module = ast.Module(body, [])
+    code: types.CodeType = compile(
+        module, "<step>", "exec", flags=FLAGS, dont_inherit=True
+    )
+    return code
 
 
 class _Flow(ast.NodeVisitor):
@@ -128,7 +135,7 @@ class _Flow(ast.NodeVisitor):
                 # A function's own reads count when it is first used.
                 self._read(self._later.pop(name))
 
-    def visit_Name(self, node: ast.Name) -> None:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> None:
         """Take a name."""
         if isinstance(node.ctx, ast.Load):
             self.found.dynamic |= node.id in DYNAMIC
@@ -136,13 +143,13 @@ class _Flow(ast.NodeVisitor):
         elif isinstance(node.ctx, ast.Store):
             self.bound.add(node.id)
 
-    def visit_Constant(self, node: ast.Constant) -> None:  # noqa: N802
+    def visit_Constant(self, node: ast.Constant) -> None:
         """Take a text; a frame's query names variables by ``@``."""
         if isinstance(node.value, str):
             self.found.constants.add(node.value)
             self._read(QUERY_NAMES.findall(node.value))
 
-    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> None:
         """Take a call; IPython's own calls hold code as text."""
         if _is_shell_call(node):
             self._shell_call(node)
@@ -177,24 +184,24 @@ class _Flow(ast.NodeVisitor):
         for statement in body:
             self.visit(statement)
 
-    def visit_Assign(self, node: ast.Assign) -> None:  # noqa: N802
+    def visit_Assign(self, node: ast.Assign) -> None:
         """Take an assignment: value first."""
         self.visit(node.value)
         for target in node.targets:
             self.visit(target)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         """Take an annotated assignment: value first."""
         if node.value is not None:
             self.visit(node.value)
             self.visit(node.target)
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:  # noqa: N802
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         """Take an assignment expression: value first."""
         self.visit(node.value)
         self.visit(node.target)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Take ``x += y``, which reads x."""
         self.visit(node.value)
         if isinstance(node.target, ast.Name):
@@ -212,7 +219,7 @@ class _Flow(ast.NodeVisitor):
 
     visit_AsyncFor = visit_For
 
-    def visit_While(self, node: ast.While) -> None:  # noqa: N802
+    def visit_While(self, node: ast.While) -> None:
         """Take a loop, whose body may run not at all."""
         self.visit(node.test)
         before = set(self.bound)
@@ -222,12 +229,12 @@ class _Flow(ast.NodeVisitor):
             self.bound = before
         self._visit_all(node.orelse)
 
-    def visit_If(self, node: ast.If) -> None:  # noqa: N802
+    def visit_If(self, node: ast.If) -> None:
         """Take a choice: bound is what both branches bind."""
         self.visit(node.test)
         self._branches([node.body, node.orelse])
 
-    def visit_Match(self, node: ast.Match) -> None:  # noqa: N802
+    def visit_Match(self, node: ast.Match) -> None:
         """Take a match: none of its cases may apply."""
         self.visit(node.subject)
         before = set(self.bound)
@@ -265,13 +272,13 @@ class _Flow(ast.NodeVisitor):
         for statement in statements:
             self.visit(statement)
 
-    def visit_Import(self, node: ast.Import) -> None:  # noqa: N802
+    def visit_Import(self, node: ast.Import) -> None:
         """Take an import, which binds its first name."""
         for alias in node.names:
             self.found.modules.add(alias.name)
             self.bound.add(alias.asname or alias.name.partition(".")[0])
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: N802
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         """Take a from-import."""
         if node.module and not node.level:
             self.found.modules.add(node.module)
@@ -283,7 +290,7 @@ class _Flow(ast.NodeVisitor):
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Take a class, whose methods' reads happen when it is used."""
         self._definition(node)
 
@@ -301,11 +308,15 @@ class _Flow(ast.NodeVisitor):
         self.bound.add(node.name)
         self._later[node.name] = later
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> None:
         """Take a lambda; its arguments are bound inside it."""
         before = set(self.bound)
         self.visit(node.args)
-        self.bound |= {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+        self.bound |= {
+            argument.arg
+            for argument in ast.walk(node.args)
+            if isinstance(argument, ast.arg)
+        }
         self.visit(node.body)
         self.bound = before
 
@@ -324,7 +335,9 @@ class _Flow(ast.NodeVisitor):
             self.visit(expression)
         self.bound = before
 
-    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _comprehension
+    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = (
+        _comprehension
+    )
 
 
 def _names_now(code: types.CodeType) -> set[str]:

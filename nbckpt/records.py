@@ -80,7 +80,9 @@ class Record:
             If a key is unknown or a needed one is missing.
         """
         hints = typing.get_type_hints(cls)
-        return cls(**{key: _revive(hints.get(key), value) for key, value in data.items()})
+        return cls(
+            **{key: _revive(hints.get(key), value) for key, value in data.items()}
+        )
 
 
 def _revive(hint: Any, value: Any) -> Any:

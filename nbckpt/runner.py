@@ -12,15 +12,27 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tenacity import (
+    AttemptManager,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_exponential,
+)
+
 from nbckpt import ambient, evidence, journal, variables
 from nbckpt.checkpoints import pack_name
 from nbckpt.errors import Fenced, NbckptError, SaveFailed, StopForHuman
+from nbckpt.history import readable
 from nbckpt.inputs import Body
-from nbckpt.plan import Step, read_step
+from nbckpt.plan import Step, read_duration, read_step
 from nbckpt.records import Attempt, Contents, Fingerprint, StepRecord, StepState
 from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
+from nbckpt.watch import Touched
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nbckpt.outputs import Recording
     from nbckpt.session import Session
 
@@ -41,7 +53,7 @@ class Running:
     started: float
     seconds: float = 0.0
     recording: Recording | None = None
-    touched: evidence.Touched | None = None
+    touched: Touched | None = None
 
 
 class Runner:
@@ -125,6 +137,22 @@ class Runner:
         self.running = None
         self._save(running)
 
+    def trials(self) -> Iterator[AttemptManager]:
+        """Yield the trials of a body with ``--retries``; the last one's error is raised.
+
+        Yields
+        ------
+        tenacity.AttemptManager
+            Swallows an error while trials are left. An interrupt is never retried.
+        """
+        step = self.running.step if self.running else Step("")
+        yield from Retrying(
+            stop=stop_after_attempt(step.retries + 1),
+            wait=wait_exponential(multiplier=read_duration(step.backoff)),
+            retry=retry_if_exception_type(Exception),
+            reraise=True,
+        )
+
     def fail(self, error: BaseException | None) -> None:
         """Record that the body raised; the user's own traceback stays untouched.
 
@@ -139,7 +167,9 @@ class Runner:
         self.session.recorder.discard()
         self.session.watch.stop()
         self.session.settle()
-        interrupted = isinstance(error, KeyboardInterrupt) or "Cancelled" in type(error).__name__
+        interrupted = (
+            isinstance(error, KeyboardInterrupt) or "Cancelled" in type(error).__name__
+        )
         state = StepState.INTERRUPTED if interrupted else StepState.FAILED
         text = f"{type(error).__name__}: {error}"
         try:
@@ -150,9 +180,7 @@ class Runner:
     def _look(self, step: Step, body: Body) -> Situation:
         """Find out all that the decision rests on."""
         session = self.session
-        found, damaged = journal.readable(
-            session.store, f"step/{session.run_id}/{step.name}"
-        )
+        found, damaged = readable(session.store, f"step/{session.run_id}/{step.name}")
         record = StepRecord.from_json(found) if found else None
         attempt = session.attempts().get(step.name)
         mark = session.journal.mark(session.run_id, step.name)
@@ -177,7 +205,7 @@ class Runner:
             raise AssertionError(step)
         try:
             restored = self.session.checkpoints.load(record)
-        except Exception as error:  # noqa: BLE001 - any type may raise anything here
+        except Exception as error:
             return Run(f"its values can't be loaded: {type(error).__name__}: {error}")
         undo = self.session.bind(record, restored)
         failed = evidence.evaluate_checks(step.checks, self.session.namespace)
@@ -260,7 +288,7 @@ def completion(
         If they can't be written.
     """
     step, attempt = running.step, running.attempt
-    touched = running.touched or evidence.Touched()
+    touched = running.touched or Touched()
     work, after = session.work(running)
     names = work.changes.names
     why = session.refusals(work, running.body)
@@ -289,7 +317,11 @@ def completion(
 
 def _not_saved(step: str, error: BaseException) -> SaveFailed:
     """Return the error for a checkpoint that could not be written."""
-    what = error.what if isinstance(error, NbckptError) else f"{type(error).__name__}: {error}"
+    what = (
+        error.what
+        if isinstance(error, NbckptError)
+        else f"{type(error).__name__}: {error}"
+    )
     return SaveFailed(
         f"step {step} ran, but its checkpoint could not be saved: {what}",
         "Its values are in this kernel. Mend the cause, then run the cell again: it is "

@@ -6,17 +6,17 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbckpt import ambient, evidence, journal, keys, variables
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.checkpoints import Checkpoints, Restored, Work, evidence_of, files_read
 from nbckpt.codecs import Secrets
-from nbckpt.errors import BadNotebook, BadStep, StopForHuman
-from nbckpt.evidence import Paths, Touched, Watch
+from nbckpt.errors import BadNotebook, StopForHuman
+from nbckpt.evidence import Paths
+from nbckpt.identity import Wish, cell_id, identify, read_overlap
 from nbckpt.inputs import Body, Inputs
 from nbckpt.leases import Hold, Leases
 from nbckpt.outputs import Recorder, replay
@@ -26,7 +26,6 @@ from nbckpt.records import (
     Attempt,
     Evidence,
     Fingerprint,
-    Overlap,
     PlanRecord,
     RunRecord,
     RunState,
@@ -35,53 +34,10 @@ from nbckpt.records import (
 )
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
+from nbckpt.watch import Touched, Watch
 
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What the user asked for before the first step."""
-
-    run_id: str = ""
-    version: str = ""
-    overlap: Overlap = "skip"
-    fresh: bool = False
-    store: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Which notebook a kernel runs."""
-
-    base: Path
-    """Folder that relative paths are told from."""
-    notebook: Path | None = None
-
-    @property
-    def stem(self) -> str:
-        """The notebook's name without its ending."""
-        return self.notebook.stem if self.notebook else "notebook"
-
-
-def identify(namespace: dict[str, Any]) -> Identity:
-    """Return which notebook this kernel runs.
-
-    Parameters
-    ----------
-    namespace : dict
-        The shell's names; VS Code leaves the path there.
-
-    Returns
-    -------
-    Identity
-        Without a notebook if nothing tells; the folder is then the kernel's.
-    """
-    told = [os.environ.get("NBCKPT_NOTEBOOK"), namespace.get("__vsc_ipynb_file__")]
-    told.append(os.environ.get("JPY_SESSION_NAME"))
-    for name in told:
-        path = Path(str(name)).absolute() if name else None
-        if path is not None and path.is_file():
-            return Identity(path.parent, path)
-    return Identity(Path.cwd())
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 
 class Session:
@@ -100,11 +56,19 @@ class Session:
         self.wish = Wish(
             run_id=os.environ.get("NBCKPT_RUN_ID", ""),
             version=os.environ.get("NBCKPT_VERSION", ""),
-            overlap=_overlap(os.environ.get("NBCKPT_OVERLAP", "skip")),
+            overlap=read_overlap(os.environ.get("NBCKPT_OVERLAP", "skip")),
         )
         self._leases: Leases | None = None
         self._doubles: set[str] = set()
-        self._hidden = {*shell.user_ns_hidden, "get_ipython", "In", "Out", "exit", "quit", "open"}
+        self._hidden = {
+            *shell.user_ns_hidden,
+            "get_ipython",
+            "In",
+            "Out",
+            "exit",
+            "quit",
+            "open",
+        }
         self._hold: Hold | None = None
         self._store: Store | None = None
         self._seen: dict[str, tuple[str, str]] = {}
@@ -139,7 +103,9 @@ class Session:
             The run's id.
         """
         self.release()
-        given = {k: v for k in ("run_id", "version", "store") if (v := getattr(wish, k))}
+        given = {
+            k: v for k in ("run_id", "version", "store") if (v := getattr(wish, k))
+        }
         self.wish = replace(self.wish, **given, fresh=wish.fresh)
         if wish.overlap != "skip":
             self.wish = replace(self.wish, overlap=wish.overlap)
@@ -182,7 +148,11 @@ class Session:
         """Return the run, begun if need be; refuse another workflow version."""
         wish = self.wish
         notebook = str(self.identity.notebook or "")
-        wanted = RunRecord(keys.check_run_id(wish.run_id) if wish.run_id else "", notebook, wish.version)
+        wanted = RunRecord(
+            keys.check_run_id(wish.run_id) if wish.run_id else "",
+            notebook,
+            wish.version,
+        )
         fresh = wish.fresh or wish.overlap == "concurrent"
         run = journal.open_run(self.store, self.identity.stem, wanted, fresh=fresh)
         # Taken: a second start in this kernel means this run, not a new one each time.
@@ -236,7 +206,7 @@ class Session:
         if not self.is_quiet():
             self.inputs.forget()
         self._notice_seeding()
-        cell = _cell_id(self.shell)
+        cell = cell_id(self.shell)
         before = self._seen.get(step.name)
         double = before is not None and self._are_two(before, (cell, body.code))
         if double or step.name in self._doubles:
@@ -265,7 +235,9 @@ class Session:
         """Return the last attempt of each step."""
         return self.journal.attempts(self.run_id)
 
-    def fingerprint(self, step: Step, body: Body, record: StepRecord | None) -> Fingerprint:
+    def fingerprint(
+        self, step: Step, body: Body, record: StepRecord | None
+    ) -> Fingerprint:
         """Return a step's fingerprint as things stand."""
         recorded = record.fingerprint if record else None
         found = self.inputs.fingerprint(step, body, set(self.values()), recorded)
@@ -283,7 +255,7 @@ class Session:
         recorded = record.fingerprint.files
         return {
             name: recorded[name]
-            if name in recorded and writers.explain(record, name, now)
+            if name in recorded and writers.explain(record, name)
             else now
             for name, now in files.items()
         }
@@ -309,13 +281,21 @@ class Session:
 
     def verify(self, record: StepRecord) -> list[str]:
         """Return what the world does not confirm of a record."""
-        return evidence.verify_files(record, self._writers(), self.paths)
+        return self._writers().verify(record)
 
     def _writers(self) -> evidence.Writers:
         """Return who wrote which file, of the steps that the notebook still has."""
         plan = self.journal.plan(self.run_id)
         order = [step.name for step in plan.steps]
-        return evidence.Writers(order, self.journal.steps(self.run_id), self.attempts())
+        steps = self.journal.steps(self.run_id)
+        edited = {
+            step.name
+            for step in (self.plan.steps if self.plan else ())
+            if step.name in steps and steps[step.name].fingerprint.code != step.code
+        }
+        return evidence.Writers(
+            self.paths, order, steps, self.attempts(), frozenset(edited)
+        )
 
     def is_quiet(self) -> bool:
         """Tell whether nothing ran in this kernel since the last step ended."""
@@ -418,8 +398,11 @@ class Session:
             self.values(running.step.drop), self.namespace, running.before
         )
         around = ambient.changed(running.around, ambient.capture())
+        changed = variables.changes(running.before, after)
         return Work(
-            changes=variables.changes(running.before, after),
+            changes=variables.hide(
+                changed, self.values(), self.namespace, self.secrets()
+            ),
             around=around,
             outputs=running.recording,
             result=self.result(),
@@ -444,9 +427,10 @@ class Session:
         moved = [name for name in before if before[name] != after.get(name)]
         if running.body.reads.seeds:
             self._seeded |= set(moved)
+        before_body: Fingerprint = running.fingerprint
         return replace(
-            running.fingerprint,
-            inputs={**running.fingerprint.inputs, **self._implied(running, names)},
+            before_body,
+            inputs={**self._implied(running, names), **running.fingerprint.inputs},
             files=files_read(running.fingerprint, touched, self.paths),
             random=self._streams(moved, running.around),
         )
@@ -458,17 +442,25 @@ class Session:
         the step had found. Of a name that no alias or function explains only the outcome
         is known: the step is then skipped if it would change nothing.
         """
-        held = [n for n in names if n in running.before.parts and n not in running.body.reads.bound]
+        held = [
+            n
+            for n in names
+            if n in running.before.parts and n not in running.body.reads.bound
+        ]
         return {
             name: running.implied.get(name) or self.inputs.value(name).digest
             for name in held
             if name in self.namespace and name not in running.step.ignore
         }
 
-    def aliases(self, names: Iterable[str], snapshot: variables.Snapshot) -> dict[str, str]:
+    def aliases(
+        self, names: Iterable[str], snapshot: variables.Snapshot
+    ) -> dict[str, str]:
         """Return the digests of the names whose objects overlap with some that are read."""
         read = set(names)
-        found = set().union(*(g for g in snapshot.components if len(g) > 1 and g & read))
+        found = set().union(
+            *(g for g in snapshot.components if len(g) > 1 and g & read)
+        )
         return {name: self.inputs.value(name).digest for name in sorted(found)}
 
     def evidence(self, step: Step, touched: Touched) -> Evidence:
@@ -479,17 +471,21 @@ class Session:
     def value_digests(self, names: list[str]) -> dict[str, Value]:
         """Return the digests of names as inputs of later steps."""
         self.inputs.forget_names(names)
-        return {name: self.inputs.value(name) for name in names if name in self.namespace}
+        return {
+            name: self.inputs.value(name) for name in names if name in self.namespace
+        }
 
     def secrets(self) -> Secrets:
         """Return what must not reach the disk."""
         return Secrets.of_environment()
 
-    def completed(self, record: StepRecord, snapshot: variables.Snapshot | None) -> None:
+    def completed(
+        self, record: StepRecord, snapshot: variables.Snapshot | None
+    ) -> None:
         """Take note of a step that is recorded."""
         self.inputs.forget_names([*record.contents.bound, *record.contents.deleted])
         for name, value in record.contents.values.items():
-            self.inputs._known[name] = value  # noqa: SLF001
+            self.inputs._known[name] = value
         self._seeded |= record.seeded
         self.settle(snapshot)
         self.finish_if_done()
@@ -512,23 +508,11 @@ class Session:
         atexit.unregister(self.release)
 
 
-def _overlap(text: str) -> Overlap:
-    """Return an overlap policy, or say which ones there are."""
-    if text not in {"skip", "replace", "concurrent"}:
-        raise BadStep(f"{text!r} is no overlap policy", "Choose skip, replace or concurrent")
-    return text  # type: ignore[return-value]
-
-
-def _once_more(checkpoints: Checkpoints, record: StepRecord, name: str) -> Callable[[], Any]:
+def _once_more(
+    checkpoints: Checkpoints, record: StepRecord, name: str
+) -> Callable[[], Any]:
     """Return what restores one name of a record once more."""
     return lambda: checkpoints.load(record).values[name]
-
-
-def _cell_id(shell: Any) -> str:
-    """Return the front end's id of the running cell; empty if it tells none."""
-    parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
-    metadata = (parent or {}).get("metadata") or {}
-    return str(metadata.get("cellId", ""))
 
 
 def _other_threads(known: set[threading.Thread]) -> bool:

@@ -7,12 +7,15 @@ its notebook runs, which can execute anything: the word is the user's, never our
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbckpt import places, records
 from nbckpt.errors import NotFound, StoreDamaged
 from nbckpt.store import META, Store, translated
 from nbckpt.trust import SEAL_BYTES, Secret
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RAW = 1
 """diskcache's mode of a value that is plain bytes in its row."""

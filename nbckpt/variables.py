@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from nbckpt.blobs import Manifest, PackReader, PackWriter
-from nbckpt.codecs import Encoded, Encoder, Refusal, decode
+from nbckpt.codecs import Encoded, Encoder, Refusal, SecretEncoder, Secrets, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nbckpt.blobs import Manifest, PackReader, PackWriter
 
 Namespace = dict[str, Any]
 Names = frozenset[str]
@@ -93,7 +96,11 @@ class Changes:
     @property
     def refusals(self) -> list[Refusal]:
         """What can't be kept."""
-        return [refusal for encoded in self.components.values() for refusal in encoded.refusals]
+        return [
+            refusal
+            for encoded in self.components.values()
+            for refusal in encoded.refusals
+        ]
 
 
 def take(
@@ -120,7 +127,9 @@ def take(
     parts = {n: _part(n, v, namespace, shared, known.get(n)) for n, v in values.items()}
     seen = _shared_memory(parts)
     if seen != shared:
-        for name in [n for n, part in parts.items() if part.views.keys() & (seen ^ shared)]:
+        for name in [
+            n for n, part in parts.items() if part.views.keys() & (seen ^ shared)
+        ]:
             parts[name] = _part(name, values[name], namespace, seen, known.get(name))
     snapshot = Snapshot(parts, {}, seen)
     groups = _components(parts)
@@ -130,11 +139,19 @@ def take(
 
 
 def _part(
-    name: str, value: Any, namespace: Namespace, shared: frozenset[int], before: Part | None
+    name: str,
+    value: Any,
+    namespace: Namespace,
+    shared: frozenset[int],
+    before: Part | None,
 ) -> Part:
     """Return one name's part of a snapshot."""
     if _is_atom(value):
-        return Part(xxhash.xxh3_128_hexdigest(f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")))
+        return Part(
+            xxhash.xxh3_128_hexdigest(
+                f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")
+            )
+        )
     if isinstance(value, types.ModuleType):
         return Part(f"module {value.__name__}")
     encoded = Encoder(namespace, {name: value}, shared).encode()
@@ -223,7 +240,9 @@ def changes(before: Snapshot, after: Snapshot) -> Changes:
     return Changes(dict(after.encoded), tuple(sorted(gone)))
 
 
-def load_test(changed: Changes, namespace: Namespace, proven: set[type]) -> list[Refusal]:
+def load_test(
+    changed: Changes, namespace: Namespace, proven: set[type]
+) -> list[Refusal]:
     """Return what can be encoded but not decoded.
 
     A type that nobody has seen coming back is decoded once, here, while its values are
@@ -250,7 +269,7 @@ def load_test(changed: Changes, namespace: Namespace, proven: set[type]) -> list
             continue
         try:
             decode(encoded.stream, [b.toreadonly() for b in encoded.buffers], namespace)
-        except Exception as error:  # noqa: BLE001 - any type may raise anything here
+        except Exception as error:
             kinds = ", ".join(sorted(kind.__qualname__ for kind in unseen))
             reason = f"it does not come back: {type(error).__name__}: {error}"
             found.append(Refusal(", ".join(sorted(names)), kinds, reason))
@@ -262,6 +281,46 @@ def load_test(changed: Changes, namespace: Namespace, proven: set[type]) -> list
 def _is_proven(kind: type, proven: set[type]) -> bool:
     """Tell whether values of a type are known to come back."""
     return kind in proven or kind.__module__.partition(".")[0] in TRUSTED_LIBRARIES
+
+
+def hide(
+    changed: Changes, values: Namespace, namespace: Namespace, hidden: Secrets
+) -> Changes:
+    """Return changes whose texts hold references in place of secrets.
+
+    Parameters
+    ----------
+    changed : Changes
+        What is about to be saved.
+    values : dict
+        The user's variables.
+    namespace : dict
+        All names.
+    hidden : Secrets
+        What must not reach the disk.
+
+    Returns
+    -------
+    Changes
+        With a refusal where a secret can't be taken out, as in an array.
+    """
+    found = dict(changed.components)
+    for names, encoded in changed.components.items():
+        if not _holds(encoded, hidden):
+            continue
+        together = {name: values[name] for name in sorted(names)}
+        found[names] = SecretEncoder(namespace, together, hidden).encode()
+        if _holds(found[names], hidden):
+            reason = "it holds a credential of the environment; --drop it"
+            found[names].refusals.append(
+                Refusal(", ".join(sorted(names)), "secret", reason)
+            )
+    return Changes(found, changed.deleted)
+
+
+def _holds(encoded: Encoded, hidden: Secrets) -> bool:
+    """Tell whether a stream or one of its buffers holds a secret."""
+    return any(hidden.are_in(part) for part in (encoded.stream, *encoded.buffers))
 
 
 def save(changed: Changes, writer: PackWriter) -> list[dict[str, Any]]:
@@ -347,4 +406,3 @@ def load(manifest: Manifest, reader: PackReader, namespace: Namespace) -> Namesp
             raise failure
         waiting = later
     return found
-

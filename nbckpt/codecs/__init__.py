@@ -1,6 +1,7 @@
 """Values and bytes: encoding, decoding, canonical digests, refusals with their path."""
 
-from nbckpt.codecs.canonical import Canonical, global_names, is_local
+from nbckpt.codecs.canonical import Canonical, is_local
+from nbckpt.codecs.code import global_names
 from nbckpt.codecs.encoder import Encoded, Encoder, Refusal, SecretEncoder, decode
 from nbckpt.codecs.secrets import Secrets
 

@@ -81,18 +81,26 @@ def revive_view(
     if dtype.hasobject:
         rest = flat[start // flat.itemsize :]
         return np.lib.stride_tricks.as_strided(rest, shape, strides)
-    return np.ndarray(shape, dtype, buffer=flat.view(np.uint8), offset=start, strides=strides)
+    return np.ndarray(
+        shape, dtype, buffer=flat.view(np.uint8), offset=start, strides=strides
+    )
 
 
 def _reduce_objects(array: Any) -> Any:
     """Reduce an array of objects; one of strings alone travels as Arrow."""
     pyarrow, pandas = sys.modules.get("pyarrow"), sys.modules.get("pandas")
-    long = array.size > ARROW_ITEMS and array.dtype == object and array.flags.c_contiguous
-    if long and pyarrow is not None and pandas is not None:
-        if pandas.api.types.infer_dtype(array.ravel(), skipna=False) == "string":
-            strings = pyarrow.array(array.ravel(), type=pyarrow.large_string())
-            return revive_strings, (strings, array.shape)
+    long = (
+        array.size > ARROW_ITEMS and array.dtype == object and array.flags.c_contiguous
+    )
+    if long and pyarrow and pandas and _is_text(pandas, array):
+        strings = pyarrow.array(array.ravel(), type=pyarrow.large_string())
+        return revive_strings, (strings, array.shape)
     return array.__reduce__()
+
+
+def _is_text(pandas: Any, array: Any) -> bool:
+    """Tell whether an array of objects holds strings alone."""
+    return bool(pandas.api.types.infer_dtype(array.ravel(), skipna=False) == "string")
 
 
 def revive_strings(strings: Any, shape: tuple[int, ...]) -> Any:
@@ -144,17 +152,17 @@ def _own(encoder: Encoder, values: Any) -> None:
 
 def _reduce_polars(_: Encoder, frame: Any) -> Any:
     """Reduce a polars frame to Arrow, which shares its memory."""
-    import polars
+    import polars as pl
 
-    table = frame.to_arrow(compat_level=polars.CompatLevel.newest())
+    table = frame.to_arrow(compat_level=pl.CompatLevel.newest())
     return revive_polars, (table, type(frame).__name__, getattr(frame, "name", None))
 
 
 def revive_polars(table: Any, kind: str, name: str | None) -> Any:
     """Return a polars frame or series; called while decoding."""
-    import polars
+    import polars as pl
 
-    found = polars.from_arrow(table)
+    found: Any = pl.from_arrow(table)
     return found.alias(name) if kind == "Series" and name is not None else found
 
 
@@ -185,7 +193,9 @@ def _storage(encoder: Encoder, tensor: Any) -> Any:
     key = ("storage", storage.data_ptr())
     if key not in encoder.storages:
         encoder.keep(storage)
-        whole = torch.empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),), (1,))
+        whole = torch.empty(0, dtype=torch.uint8).set_(
+            storage, 0, (storage.nbytes(),), (1,)
+        )
         array = encoder.keep(whole.numpy())
         encoder.owned.add(id(array))
         encoder.storages[key] = array
@@ -200,7 +210,7 @@ def revive_tensor(  # noqa: PLR0913 - a reduction's arguments
     offset: int,
     size: tuple[int, ...],
     stride: tuple[int, ...],
-    requires_grad: bool,  # noqa: FBT001
+    requires_grad: bool,
     grad: Any,
 ) -> Any:
     """Return a tensor over restored memory; called while decoding."""

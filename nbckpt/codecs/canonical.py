@@ -7,22 +7,23 @@ definitions count by their code, arrays by type, shape and content.
 
 from __future__ import annotations
 
-import dis
-import functools
 import io
 import pickle
 import sys
 import types
-from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import xxhash
 
 from nbckpt.codecs import handles
+from nbckpt.codecs.code import code_digest, global_names
+from nbckpt.codecs.contents import Described, described, reducer
 from nbckpt.codecs.definitions import Namespace, is_notebook
 from nbckpt.codecs.encoder import LRU, collection_paused
-from nbckpt.keys import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LIMIT_BYTES = 256 << 20
 """Above this a stream without a memo is given up: shared parts multiply in it."""
@@ -34,7 +35,7 @@ HIDDEN = {
 }  # fmt: skip
 
 
-class TooLarge(Exception):  # noqa: N818
+class TooLarge(Exception):
     """A stream passed its limit."""
 
 
@@ -107,14 +108,18 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
     def _ordered(self, items: Iterable[Any]) -> list[Any]:
         """Return the members of a set in an order that hashing has no part in."""
         members = list(items)
-        if len({type(item) for item in members}) == 1 and type(members[0]) in {str, int, bytes}:
+        if len({type(item) for item in members}) == 1 and type(members[0]) in {
+            str,
+            int,
+            bytes,
+        }:
             return sorted(members)
         return sorted(self._sub(item) for item in members)
 
     def _sub(self, value: Any) -> str:
         """Return the digest of a part of its own."""
         inner = Canon(self._namespace)
-        inner._open = self._open  # noqa: SLF001 - of our own class
+        inner._open = self._open
         found = inner.digest(value)
         self.reached |= inner.reached
         self.modules |= inner.modules
@@ -123,7 +128,7 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, obj: Any) -> Any:
         """Return the canonical reduction of a value that is no plain container."""
-        kind = type(obj)
+        kind: Any = type(obj)
         if obj is Described:
             return NotImplemented
         if isinstance(obj, type):
@@ -132,11 +137,11 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
             return self._function(obj)
         if kind is types.ModuleType:
             self.modules.add(obj.__name__)
-            return _as("module", obj.__name__)
+            return described("module", obj.__name__)
         if kind is LRU:
-            return _as("cached", obj.__wrapped__)
+            return described("cached", obj.__wrapped__)
         self.modules.add(kind.__module__)
-        found = _reducer(kind)
+        found = reducer(kind)
         return found(obj) if found else self._other(obj)
 
     def _class(self, definition: type) -> Any:
@@ -144,9 +149,9 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
         name = definition.__qualname__
         if not is_notebook(definition, self._namespace):
             self.modules.add(definition.__module__)
-            return _as("class", definition.__module__, name)
+            return described("class", definition.__module__, name)
         if id(definition) in self._open:
-            return _as("class", name)
+            return described("class", name)
         self._open.add(id(definition))
         try:
             parts = [
@@ -157,16 +162,16 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
             bases = [self._sub(base) for base in definition.__bases__]
         finally:
             self._open.discard(id(definition))
-        return _as("class", name, bases, parts)
+        return described("class", name, bases, parts)
 
     def _function(self, function: types.FunctionType) -> Any:
         """Reduce a function to its name, or to its code if the notebook made it."""
         name = function.__qualname__
         if not is_notebook(function, self._namespace) and "<" not in name:
             self.modules.add(function.__module__)
-            return _as("function", function.__module__, name)
+            return described("function", function.__module__, name)
         if id(function) in self._open:
-            return _as("function", name)
+            return described("function", name)
         self._open.add(id(function))
         try:
             cells = [self._cell(cell) for cell in function.__closure__ or ()]
@@ -176,7 +181,7 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
             self._open.discard(id(function))
         if is_notebook(function, self._namespace):
             self.reached |= global_names(function.__code__)
-        return _as("function", name, code_digest(function.__code__), cells, state)
+        return described("function", name, code_digest(function.__code__), cells, state)
 
     def _cell(self, cell: types.CellType) -> str:
         """Return the digest of what a closure holds."""
@@ -195,25 +200,18 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
         own = self.dispatch_table.get(kind)
         try:
             reduced = own(obj) if own else obj.__reduce_ex__(5)
-        except Exception:  # noqa: BLE001 - any type may raise anything here
+        except Exception:
             return self._unknown(kind)
-        return _as("global", kind.__module__, reduced) if isinstance(reduced, str) else reduced
+        return (
+            described("global", kind.__module__, reduced)
+            if isinstance(reduced, str)
+            else reduced
+        )
 
     def _unknown(self, kind: type) -> Any:
         """Note that a part's value can't be told."""
         self.unknown = self.unknown or f"{kind.__module__}.{kind.__qualname__}"
-        return _as("unknown", self.unknown)
-
-
-class Described:
-    """Stands for a value in a canonical stream; never decoded."""
-
-    __slots__ = ()
-
-
-def _as(*parts: Any) -> tuple[Any, ...]:
-    """Return a reduction that is nothing but its parts."""
-    return Described, (), parts
+        return described("unknown", self.unknown)
 
 
 def _plain(value: Any) -> Any:
@@ -225,145 +223,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return type(value).__name__
     return value
-
-
-def code_digest(code: types.CodeType) -> str:
-    """Return the digest of compiled code without file name and line numbers.
-
-    Parameters
-    ----------
-    code : types.CodeType
-        The code.
-
-    Returns
-    -------
-    str
-        Equal for equal code in every process of one Python version.
-    """
-    parts = [code.co_code, repr((code.co_argcount, code.co_kwonlyargcount, code.co_flags))]
-    parts.append(repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)))
-    parts.extend(_constant(value) for value in code.co_consts)
-    return digest(*parts)
-
-
-def _constant(value: Any) -> str:
-    """Return the text of a constant in code; sets in order, nested code by digest."""
-    if isinstance(value, types.CodeType):
-        return code_digest(value)
-    if isinstance(value, frozenset):
-        return repr(sorted(map(repr, value)))
-    if isinstance(value, tuple):
-        return repr([_constant(item) for item in value])
-    return f"{type(value).__name__} {value!r}"
-
-
-def global_names(code: types.CodeType) -> set[str]:
-    """Return the global names that code and the code inside it load.
-
-    Parameters
-    ----------
-    code : types.CodeType
-        The code.
-
-    Returns
-    -------
-    set of str
-        Attribute names are not among them.
-    """
-    found = {
-        str(step.argval)
-        for step in dis.get_instructions(code)
-        if step.opname in {"LOAD_GLOBAL", "LOAD_NAME"}
-    }
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= global_names(constant)
-    return found
-
-
-def _array(array: Any) -> Any:
-    """Reduce an array to type, shape and content."""
-    import numpy as np
-
-    head = (type(array).__name__, array.dtype.descr if array.dtype.names else array.dtype.str)
-    if array.dtype.hasobject:
-        return _as("array", *head, array.shape, array.ravel().tolist())
-    solid = np.ascontiguousarray(array).reshape(-1).view(np.uint8) if array.size else b""
-    return _as("array", *head, array.shape, xxhash.xxh3_128_hexdigest(solid))
-
-
-def _frame(frame: Any) -> Any:
-    """Reduce a frame to its columns, so that the layout of its blocks is no matter."""
-    columns = [(str(column.dtype), column.array) for _, column in frame.items()]
-    return _as("frame", type(frame).__name__, frame.columns, frame.index, columns, frame.attrs)
-
-
-def _series(series: Any) -> Any:
-    """Reduce a series to index, name and values."""
-    return _as("series", str(series.dtype), series.name, series.index, series.array)
-
-
-def _numpy_extension(array: Any) -> Any:
-    """Reduce pandas' wrapper of a numpy array."""
-    return _as("values", array.to_numpy())
-
-
-def _arrow_extension(array: Any) -> Any:
-    """Reduce pandas' wrapper of an Arrow array to its values."""
-    combined = array.__arrow_array__()
-    if hasattr(combined, "combine_chunks"):
-        combined = combined.combine_chunks()
-    return _as("arrow", str(combined.type), _arrow_bytes(combined))
-
-
-def _arrow_bytes(array: Any) -> Any:
-    """Return the digest of an Arrow array without what lies outside its values."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    chunks = getattr(array, "chunks", [array])
-    for chunk in chunks:
-        batch = pa.record_batch([chunk], names=["x"])
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-    return xxhash.xxh3_128_hexdigest(sink.getvalue())
-
-
-def _polars(frame: Any) -> Any:
-    """Reduce a polars frame or series to Arrow."""
-    kind, name = type(frame).__name__, getattr(frame, "name", None)
-    table = frame.to_arrow()
-    columns = table.itercolumns() if kind == "DataFrame" else [table]
-    names = table.column_names if kind == "DataFrame" else [name]
-    return _as("polars", kind, list(names), [_arrow_bytes(column) for column in columns])
-
-
-def _tensor(tensor: Any) -> Any:
-    """Reduce a tensor to type, shape and content."""
-    plain = tensor.detach().cpu().contiguous()
-    content = plain.view(-1).numpy() if plain.dtype.is_floating_point or plain.numel() else b""
-    head = (str(tensor.dtype), tuple(tensor.shape), tensor.requires_grad, str(tensor.device))
-    return _as("tensor", *head, content)
-
-
-_BY_NAME: dict[str, Callable[[Any], Any]] = {
-    "numpy.ndarray": _array,
-    "numpy.memmap": _array,
-    "pandas.DataFrame": _frame,
-    "pandas.Series": _series,
-    "pandas.NumpyExtensionArray": _numpy_extension,
-    "pandas.ArrowExtensionArray": _arrow_extension,
-    "pandas.ArrowStringArray": _arrow_extension,
-    "polars.DataFrame": _polars,
-    "polars.Series": _polars,
-    "torch.Tensor": _tensor,
-}
-
-
-@functools.cache
-def _reducer(kind: type) -> Callable[[Any], Any] | None:
-    """Return the canonical reducer of a type; of its own name only."""
-    return _BY_NAME.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}")
 
 
 class Canonical:
@@ -393,7 +252,7 @@ class Canonical:
         """Digest a value that holds itself."""
         try:
             return canon.digest(value)
-        except Exception as error:  # noqa: BLE001 - any type may raise anything here
+        except Exception as error:
             canon.unknown = canon.unknown or f"{type(value).__name__} ({error})"
             return "unknown"
 
@@ -413,5 +272,7 @@ def is_local(module: types.ModuleType) -> bool:
     """
     path = getattr(module, "__file__", None) or ""
     installed = ("site-packages", "dist-packages")
-    inside = path.startswith((sys.base_prefix, sys.prefix)) or any(p in path for p in installed)
+    inside = path.startswith((sys.base_prefix, sys.prefix)) or any(
+        p in path for p in installed
+    )
     return path.endswith(".py") and not inside

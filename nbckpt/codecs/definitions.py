@@ -11,11 +11,13 @@ from __future__ import annotations
 import enum
 import functools
 import types
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloudpickle import cloudpickle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Namespace = dict[str, Any]
 
@@ -171,8 +173,8 @@ def reduce_function(pickler: cloudpickle.Pickler, function: types.FunctionType) 
     tuple
         Code, defaults and closure travel; globals don't.
     """
-    code, _, name, defaults, _ = pickler._function_getnewargs(function)  # noqa: SLF001
-    state, slots = cloudpickle._function_getstate(function)  # noqa: SLF001
+    code, _, name, defaults, _ = pickler._function_getnewargs(function)
+    state, slots = cloudpickle._function_getstate(function)
     slots["__globals__"] = {}
     # What is imported by now is an accident of the moment, and no part of the function.
     slots["_cloudpickle_submodules"] = []
@@ -180,12 +182,12 @@ def reduce_function(pickler: cloudpickle.Pickler, function: types.FunctionType) 
     slots["__closure__"] = None
     arguments = (code, _LiveNamespace(), name, defaults, function.__closure__)
     return (
-        cloudpickle._make_function,  # noqa: SLF001
+        cloudpickle._make_function,
         arguments,
         (state, slots),
         None,
         None,
-        cloudpickle._function_setstate,  # noqa: SLF001
+        cloudpickle._function_setstate,
     )
 
 
@@ -217,7 +219,7 @@ def reduce_class(definition: type) -> Any:
         On restore the live class of that name takes the stored attributes if it has the
         same bases, so that existing instances stay instances.
     """
-    reduced = cloudpickle._class_reduce(definition)  # noqa: SLF001
+    reduced = cloudpickle._class_reduce(definition)
     if not isinstance(reduced, tuple):
         return reduced
     make, arguments, *rest = reduced
@@ -253,8 +255,10 @@ def _is_same_shape(live: type, fresh: type) -> bool:
     if type(live) is not type(fresh) or live.__bases__ != fresh.__bases__:
         return False
     if isinstance(live, enum.EnumMeta):
-        ours = {member.name: member.value for member in live}
-        return ours == {member.name: member.value for member in fresh}  # type: ignore[attr-defined]
+        mine: Any = live
+        ours = {member.name: member.value for member in mine}
+        theirs: Any = fresh
+        return ours == {member.name: member.value for member in theirs}
     return not hasattr(live, "__slots__")
 
 

@@ -11,19 +11,23 @@ import functools
 import gc
 import io
 import pickle
+import sys
 import types
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import xxhash
 
 from nbckpt.blobs import glances
 from nbckpt.codecs import arrays, definitions, handles, trace
-from nbckpt.codecs.definitions import Namespace
 from nbckpt.codecs.secrets import Secrets, join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nbckpt.codecs.definitions import Namespace
 
 IN_BAND_BYTES = 4096
 """Buffers below this size stay in the stream."""
@@ -38,6 +42,8 @@ CONSTANT = (
 CONSTANT_MODULES = {
     "datetime", "decimal", "fractions", "uuid", "pathlib", "re", "zoneinfo", "logging", "enum",
 }  # fmt: skip
+
+CONSTANT_NAMES = {"dtype", "generic", "Timestamp", "ExtensionDtype", "Enum", "Index"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +99,19 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
     """
 
     def __init__(
-        self, namespace: Namespace, values: Namespace, shared: frozenset[int] = frozenset()
+        self,
+        namespace: Namespace,
+        values: Namespace,
+        shared: frozenset[int] = frozenset(),
     ) -> None:
         self._target = io.BytesIO()
         super().__init__(self._target, protocol=5, buffer_callback=self._buffer)
         self._namespace = namespace
         self._values = values
         self._roots = {
-            name for name, value in values.items() if getattr(value, "__qualname__", None) == name
+            name
+            for name, value in values.items()
+            if getattr(value, "__qualname__", None) == name
         }
         self.shared = shared
         self.owned: set[int] = set()
@@ -125,7 +136,12 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         with collection_paused():
             try:
                 self.dump(self._values)
-            except (pickle.PicklingError, RecursionError, ValueError, TypeError) as error:
+            except (
+                pickle.PicklingError,
+                RecursionError,
+                ValueError,
+                TypeError,
+            ) as error:
                 self._refused.append((self._values, str(error)))
             links = self._find_links()
         stream = self._target.getbuffer()
@@ -153,7 +169,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, obj: Any) -> Any:
         """Return the reduction of a value that is no plain container."""
-        kind = type(obj)
+        kind: Any = type(obj)
         if isinstance(obj, type):
             return self._reduce_class(obj)
         if kind is types.FunctionType:
@@ -187,11 +203,13 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
     def _is_kept(self, definition: Any) -> bool:
         """Tell whether a definition travels by value: it is kept here, or has no name."""
         owner = definition.__qualname__.partition(".")[0]
-        return owner in self._roots or not definitions.is_named(definition, self._namespace)
+        return owner in self._roots or not definitions.is_named(
+            definition, self._namespace
+        )
 
     def _reduce_other(self, obj: Any) -> Any:
         """Reduce a handle, a cached function, or any other object."""
-        kind = type(obj)
+        kind: Any = type(obj)
         found = _handle_reducer(kind)
         if found is not None:
             reduced = found(obj)
@@ -216,7 +234,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         own = self.dispatch_table.get(type(obj))
         try:
             reduced = own(obj) if own else obj.__reduce_ex__(5)
-        except Exception as error:  # noqa: BLE001 - any type may raise anything here
+        except Exception as error:
             return self.refuse(obj, str(error) or type(error).__name__)
         if isinstance(reduced, str):
             return self._by_global_name(obj, reduced)
@@ -225,7 +243,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
     def _by_global_name(self, obj: Any, name: str) -> Any:
         """Reduce a value that its module holds under a name."""
         self._singletons.add(id(obj))
-        module = getattr(obj, "__module__", None) or pickle.whichmodule(obj, name)
+        module = getattr(obj, "__module__", None) or _which_module(obj, name)
         if module == "__main__":
             if definitions.resolve(self._namespace, name) is obj:
                 return definitions.named, (name,)
@@ -269,11 +287,12 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         met = self.memo.copy()
         # As long as these live, no id among them can be used again for another object.
         self._kept.append(met)
-        roots = {id(self._values)} | self._singletons
-        for key, (_, obj) in met.items():
-            if not isinstance(obj, CONSTANT) and key not in roots and _is_changeable(type(obj)):
-                links.add(key)
-        return frozenset(links)
+        kinds: set[Any] = {type(obj) for _, obj in met.values()}
+        changeable = {
+            k for k in kinds if not issubclass(k, CONSTANT) and _is_changeable(k)
+        }
+        links |= {key for key, (_, obj) in met.items() if type(obj) in changeable}
+        return frozenset(links - self._singletons - self.owned - {id(self._values)})
 
     def _locate(self, value: Any, reason: str) -> Refusal:
         """Return a refusal with the way to the value."""
@@ -287,16 +306,16 @@ class SecretEncoder(Encoder):
 
     Parameters
     ----------
-    namespace, values, shared
+    namespace, values : dict
         As for `Encoder`.
     hidden : Secrets
         What must not be stored.
     """
 
     def __init__(
-        self, namespace: Namespace, values: Namespace, shared: frozenset[int], hidden: Secrets
+        self, namespace: Namespace, values: Namespace, hidden: Secrets
     ) -> None:
-        super().__init__(namespace, values, shared)
+        super().__init__(namespace, values)
         self._hidden = hidden
 
     def persistent_id(self, obj: Any) -> Any:
@@ -313,25 +332,30 @@ class _Decoder(pickle.Unpickler):
 
 
 @functools.cache
-def _array_reducer(kind: type) -> Any:
+def _array_reducer(kind: Any) -> Any:
     """Return the reducer of an array type, looked up once a type."""
     return arrays.reducer(kind)
 
 
 @functools.cache
-def _handle_reducer(kind: type) -> Any:
+def _handle_reducer(kind: Any) -> Any:
     """Return the reducer of a handle type, looked up once a type."""
     return handles.reducer(kind)
 
 
 @functools.cache
-def _is_changeable(kind: type) -> bool:
+def _is_changeable(kind: Any) -> bool:
     """Tell whether objects of a type can be changed in place."""
     module = kind.__module__.partition(".")[0]
     if module in CONSTANT_MODULES or kind in copyreg.dispatch_table:
         return False
-    names = {base.__name__ for base in kind.__mro__}
-    return not names & {"dtype", "generic", "Timestamp", "ExtensionDtype", "Enum"}
+    return not CONSTANT_NAMES & {base.__name__ for base in kind.__mro__}
+
+
+def _which_module(obj: Any, name: str) -> str:
+    """Return the module that holds an object under a name."""
+    modules = list(sys.modules.items())
+    return next((n for n, m in modules if getattr(m, name, None) is obj), "__main__")
 
 
 def _placeholder(identity: int) -> Any:

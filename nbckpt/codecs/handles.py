@@ -20,9 +20,11 @@ import tempfile
 import threading
 import types
 import weakref
-from collections.abc import Callable
 from multiprocessing.pool import Pool
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Reduction = tuple[Any, ...] | str | None
 
@@ -62,7 +64,7 @@ def _file(file: Any) -> Reduction:
 def revive_closed_file(name: Any, mode: str) -> Any:
     """Return a closed file of a name; called while decoding."""
     modes = "rb" if "b" in mode else "r"
-    file = open(os.devnull, modes)  # noqa: SIM115, PTH123 - a closed file is the aim
+    file: Any = open(os.devnull, modes)  # noqa: SIM115, PTH123 - a closed file is the aim
     raw = getattr(file, "buffer", file)
     getattr(raw, "raw", raw).name = name
     file.close()
@@ -71,7 +73,10 @@ def revive_closed_file(name: Any, mode: str) -> Any:
 
 def _stream(stream: Any) -> Reduction:
     """Keep a kernel's standard stream as the one of the kernel that restores."""
-    return getattr, (sys, stream.name if stream.name in {"stdout", "stderr"} else "stdout")
+    return getattr, (
+        sys,
+        stream.name if stream.name in {"stdout", "stderr"} else "stdout",
+    )
 
 
 def _connection(connection: sqlite3.Connection) -> Reduction:
@@ -129,7 +134,7 @@ def _event(event: threading.Event) -> Reduction:
     return revive_event, (event.is_set(),)
 
 
-def revive_event(flag: bool) -> threading.Event:  # noqa: FBT001
+def revive_event(flag: bool) -> threading.Event:
     """Return an event; called while decoding."""
     event = threading.Event()
     if flag:
@@ -157,7 +162,7 @@ def _thread(thread: threading.Thread) -> Reduction:
     return revive_thread, (thread.name, thread.daemon)
 
 
-def revive_thread(name: str, daemon: bool) -> threading.Thread:  # noqa: FBT001
+def revive_thread(name: str, daemon: bool) -> threading.Thread:
     """Return a thread that has ended; called while decoding."""
     thread = threading.Thread(target=int, name=name, daemon=daemon)
     thread.start()
@@ -200,14 +205,14 @@ def revive_future(result: Any, error: Any) -> Any:
 
 def _pool(pool: Any) -> Reduction:
     """Keep a pool that was closed."""
-    if pool._state == "RUN":  # noqa: SLF001 - a pool has no public state
+    if pool._state == "RUN":
         return "a running pool; make it with `with`, or in a plain cell"
     return revive_pool, (type(pool),)
 
 
 def revive_pool(kind: type) -> Any:
     """Return a pool that was closed; called while decoding."""
-    pool = object.__new__(kind)
+    pool: Any = object.__new__(kind)
     vars(pool).update(_state="TERMINATE", _pool=[], _cache={})
     return pool
 
@@ -242,7 +247,8 @@ def _generator(generator: types.GeneratorType[Any, Any, Any]) -> Reduction:
 
 def revive_generator() -> Any:
     """Return a generator that is exhausted; called while decoding."""
-    generator = (nothing for nothing in ())
+    nothing: list[Any] = []
+    generator = (item for item in nothing)
     next(generator, None)
     return generator
 
@@ -294,7 +300,9 @@ _BY_TYPE: dict[type, Callable[[Any], Reduction]] = {
     weakref.ref: _refused("a weak reference"),
     weakref.WeakValueDictionary: _refused("a weak dictionary"),
     weakref.WeakKeyDictionary: _refused("a weak dictionary"),
-    tempfile.TemporaryDirectory: _refused("a temporary folder, which goes with its kernel"),
+    tempfile.TemporaryDirectory: _refused(
+        "a temporary folder, which goes with its kernel"
+    ),
     threading.local: _refused("values of a thread"),
 }
 _BY_NAME: dict[str, Callable[[Any], Reduction]] = {

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|pwd|private)")
 SHORTEST = 6
@@ -33,14 +35,16 @@ class Secrets:
     @classmethod
     def of_environment(cls) -> Secrets:
         """Return the environment's credentials, told by the names of the variables."""
-        return cls({name: text for name, text in os.environ.items() if NAME.search(name)})
+        return cls(
+            {name: text for name, text in os.environ.items() if NAME.search(name)}
+        )
 
     def are_in(self, data: memoryview | bytes) -> bool:
         """Tell whether bytes hold a secret."""
         if not self.values:
             return False
-        whole = bytes(data)
-        return any(_escaped(v) in whole or v.encode() in whole for v in self.values)
+        forms = {form for v in self.values for form in (_escaped(v), v.encode())}
+        return re.search(b"|".join(map(re.escape, forms)), data) is not None
 
     def hide_bytes(self, data: bytes | memoryview) -> bytes | memoryview:
         """Return JSON text with references in place of secrets."""
@@ -65,10 +69,8 @@ class Secrets:
         if not present:
             return None
         pattern = "|".join(re.escape(v) for v in sorted(present, key=len, reverse=True))
-        parts: list[str | tuple[str]] = []
-        for piece in re.split(f"({pattern})", text):
-            parts.append((self.values[piece],) if piece in self.values else piece)
-        return tuple(parts)
+        pieces = re.split(f"({pattern})", text)
+        return tuple((self.values[p],) if p in self.values else p for p in pieces)
 
 
 def join(parts: Any) -> str:
@@ -89,7 +91,9 @@ def join(parts: Any) -> str:
     KeyError
         If a variable is not set any more.
     """
-    return "".join(part if isinstance(part, str) else os.environ[part[0]] for part in parts)
+    return "".join(
+        part if isinstance(part, str) else os.environ[part[0]] for part in parts
+    )
 
 
 def _escaped(text: str) -> bytes:

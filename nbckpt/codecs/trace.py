@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DEPTH = 12
 BREADTH = 20_000
@@ -26,12 +28,14 @@ def path_to(values: dict[str, Any], target: Any) -> str:
     """
     if target is not values:
         seen: set[int] = set()
-        level = [(name, value) for name, value in values.items()]
+        level = list(values.items())
         for _ in range(DEPTH):
             for path, value in level:
                 if value is target:
                     return path
-            level = [step for path, value in level for step in _inside(path, value, seen)]
+            level = [
+                step for path, value in level for step in _inside(path, value, seen)
+            ]
             if not level or len(seen) > BREADTH:
                 break
     return ", ".join(values)

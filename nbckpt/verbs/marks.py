@@ -5,16 +5,21 @@ from __future__ import annotations
 import getpass
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.errors import NotFound
-from nbckpt.journal import Reader, set_mark
+from nbckpt.history import Reader
+from nbckpt.journal import set_mark
 from nbckpt.plan import read_plan
-from nbckpt.records import RunRecord
-from nbckpt.store import Store
 from nbckpt.verbs.opening import require_step
 from nbckpt.verbs.planning import notebook_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nbckpt.records import RunRecord
+    from nbckpt.store import Store
 
 
 def rerun(store: Store, run: RunRecord, step: str) -> str:

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.checkpoints import collect
 from nbckpt.errors import BadStep, NotFound
-from nbckpt.journal import Reader
-from nbckpt.records import RunRecord
-from nbckpt.store import Store
+from nbckpt.history import Reader
 from nbckpt.trust import load_secret
 from nbckpt.trusting import adopt
 from nbckpt.verbs.marks import accept, rerun
 from nbckpt.verbs.opening import choose_run, require
+from nbckpt.verbs.overview import runs_page, status_page
 from nbckpt.verbs.pages import Page, plain, size
 from nbckpt.verbs.planning import plan_notebook, plan_page, plan_run
 from nbckpt.verbs.starting import LineParser, read_start, words_of
-from nbckpt.verbs.status import runs, runs_page, status, status_page
+from nbckpt.verbs.status import runs, status
 from nbckpt.verbs.steps import explain, explain_page, show, show_page
 from nbckpt.verbs.verification import verify, verify_page
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nbckpt.records import RunRecord
     from nbckpt.session import Session
+    from nbckpt.store import Store
 
 EXAMPLE = "%nbckpt explain clean"
 
@@ -83,7 +85,7 @@ class _Call:
 
 def _start(session: Session, words: list[str]) -> str:
     """Hold the run that the line names; silent, so that outputs stay the same."""
-    session.begin(replace(session.wish, **asdict(read_start(words))))
+    session.begin(read_start(words))
     return ""
 
 

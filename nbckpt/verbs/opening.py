@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbckpt.errors import NotFound, StoreDamaged
-from nbckpt.journal import Reader
-from nbckpt.records import RunRecord
+from nbckpt.history import Reader
 from nbckpt.store import Store, translated
 from nbckpt.trust import SEAL_BYTES, Secret, load_secret, secret_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from nbckpt.records import RunRecord
 
 DEFAULT = ".nbckpt"
 START = "Begin one: nbckpt run NOTEBOOK.ipynb"

@@ -12,10 +12,12 @@ import ast
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbckpt.plan import Step, read_plan, read_step, step_line
-from nbckpt.records import PlannedStep
+
+if TYPE_CHECKING:
+    from nbckpt.records import PlannedStep
 
 Parse = Callable[[str], list[ast.stmt]]
 
@@ -32,7 +34,9 @@ FILES = (
     "read_feather read_html loadtxt genfromtxt fromfile"
 )
 VOLATILE = frozenset(f"{CLOCKS} {WORLD} {FILES}".split())
-RANDOM = frozenset("random rand randn randint choice shuffle default_rng".split())
+RANDOM = frozenset(
+    ["random", "rand", "randn", "randint", "choice", "shuffle", "default_rng"]
+)
 SEEDED = re.compile(r"seed\(\s*[^)\s]|default_rng\(\s*[^)\s]|RandomState\(\s*[^)\s]")
 DYNAMIC = frozenset({"eval", "exec", "globals", "locals", "vars"})
 TIMED = frozenset({"time", "timeit", "prun", "capture"})

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.evidence import Paths
-from nbckpt.journal import Reader
 from nbckpt.leases import describe, standing
-from nbckpt.records import PlannedStep, RunRecord
 from nbckpt.verbs.outline import Outlined, outline
 from nbckpt.verbs.pages import Page, Table, listed
 from nbckpt.verbs.prediction import Prediction, known_of, predict
-from nbckpt.verbs.starting import Start, find_start
+from nbckpt.verbs.starting import find_start
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbckpt.history import Reader
+    from nbckpt.identity import Wish
+    from nbckpt.records import PlannedStep, RunRecord
 
 
 class PlanLine(TypedDict):
@@ -50,7 +54,7 @@ class _Target:
 
     notebook: Path
     steps: Sequence[Outlined]
-    start: Start
+    start: Wish
     run_id: str
 
 

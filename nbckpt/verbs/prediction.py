@@ -11,14 +11,13 @@ import importlib.metadata
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from nbckpt import evidence, journal, keys
+from nbckpt import keys
 from nbckpt.codecs import Canonical
 from nbckpt.evidence import Paths, Writers
-from nbckpt.journal import Reader
+from nbckpt.history import readable
 from nbckpt.records import (
     Attempt,
     Event,
@@ -30,6 +29,11 @@ from nbckpt.records import (
 )
 from nbckpt.resume import Run, Situation, Stop, decide
 from nbckpt.verbs.outline import MISSING, Origin, Outlined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nbckpt.history import Reader
 
 Word = Literal["run", "skip", "unknown", "stop"]
 
@@ -85,7 +89,7 @@ def known_of(reader: Reader, run_id: str, names: Sequence[str]) -> Known:
         environment=lambda name: _environment_digest(reader, name),
     )
     for name in names:
-        found, why = journal.readable(reader.store, f"step/{run_id}/{name}")
+        found, why = readable(reader.store, f"step/{run_id}/{name}")
         if found is not None:
             known.records[name] = StepRecord.from_json(found)
         elif why:
@@ -153,9 +157,22 @@ class _Oracle:
         self._recorded = {step.name: step for step in known.plan.steps}
         names = [step.step.name for step in steps]
         self._records = {n: r for n, r in known.records.items() if n in names}
-        self._writers = Writers(names, self._records, known.attempts)
+        self._writers = Writers(paths, names, self._records, known.attempts)
         self._moving: list[Outlined] = []
         self._stopped = ""
+
+    def _writers_of(self, steps: Sequence[Outlined]) -> Writers:
+        """Return who wrote which file, as a run sees it when it begins."""
+        edited = {
+            step.step.name
+            for step in steps
+            if (record := self._records.get(step.step.name)) is not None
+            and record.fingerprint.code != step.planned.code
+        }
+        names = [step.step.name for step in steps]
+        return Writers(
+            self._paths, names, self._records, self._known.attempts, frozenset(edited)
+        )
 
     def take(self, step: Outlined) -> None:
         """Predict one step."""
@@ -249,16 +266,15 @@ class _Oracle:
         found = dict(record.fingerprint.files)
         names = set(self._paths.expand(step.step.reads)) | found.keys()
         for name in sorted(names - moved):
-            now = self._paths.digest(name)
-            if name not in found or not self._writers.explain(record, name, now):
-                found[name] = now
+            if name not in found or not self._writers.explain(record, name):
+                found[name] = self._writers.digest(name)
         return found
 
     def _findings(self, record: StepRecord, moved: set[str]) -> list[str]:
         """Return what the world does not confirm, apart from files made again."""
         files = {n: d for n, d in record.evidence.files.items() if n not in moved}
         steady = replace(record, evidence=replace(record.evidence, files=files))
-        return evidence.verify_files(steady, self._writers, self._paths)
+        return self._writers.verify(steady)
 
     def _inputs(
         self, step: Outlined, record: StepRecord, doubts: list[str]
@@ -269,7 +285,7 @@ class _Oracle:
         for name, recorded in record.fingerprint.inputs.items():
             origin = step.origins.get(name, Origin(computed=True))
             doubt = self._doubt(name, origin)
-            digests = self._digests(step, name, origin)
+            digests = self._digests(name, origin)
             if not doubt and recorded not in digests:
                 if len(digests) == 1 and not origin.computed:
                     found[name] = digests.pop()
@@ -301,20 +317,20 @@ class _Oracle:
         is_new = record is None or record.fingerprint.code != step.planned.code
         return is_new and name in step.loaded and not origin.fixed
 
-    def _digests(self, step: Outlined, name: str, origin: Origin) -> set[str]:
+    def _digests(self, name: str, origin: Origin) -> set[str]:
         """Return the digests that an input can have: written out, or recorded."""
         found = set()
         if origin.literal is not MISSING:
             found.add(Canonical(origin.literal, {}).digest)
-        for other in reversed(self._before(step)):
+        for other in reversed(self._before()):
             value = other.contents.values.get(name)
             if value is not None:
                 found.add(value.digest)
                 break
         return found
 
-    def _before(self, step: Outlined) -> list[StepRecord]:
-        """Return the records of the steps above one, in the notebook's order."""
+    def _before(self) -> list[StepRecord]:
+        """Return the records of the steps above, in the notebook's order."""
         above = list(self.found)
         return [self._records[name] for name in above if name in self._records]
 

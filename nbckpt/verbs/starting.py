@@ -5,26 +5,17 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from nbckpt.errors import BadStep
-from nbckpt.records import Overlap
+from nbckpt.identity import Wish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 START = re.compile(r"^%nbckpt[ \t]+start\b(.*)$", re.MULTILINE)
 EXAMPLE = "Write for example: %nbckpt start orders-2026-11 --version 3"
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What a notebook asks for; empty where it leaves the choice."""
-
-    run_id: str = ""
-    version: str = ""
-    overlap: Overlap = "skip"
-    fresh: bool = False
-    store: str = ""
 
 
 class LineParser(argparse.ArgumentParser):
@@ -71,7 +62,7 @@ def words_of(line: str) -> list[str]:
         raise BadStep(f"%nbckpt {line}: {error}", EXAMPLE) from None
 
 
-def read_start(words: list[str]) -> Start:
+def read_start(words: list[str]) -> Wish:
     """Return what a ``%nbckpt start`` line asks for.
 
     Parameters
@@ -81,7 +72,7 @@ def read_start(words: list[str]) -> Start:
 
     Returns
     -------
-    Start
+    Wish
         Its options.
 
     Raises
@@ -97,10 +88,10 @@ def read_start(words: list[str]) -> Start:
     )
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--store", default="")
-    return Start(**vars(parser.parse_args(words)))
+    return Wish(**vars(parser.parse_args(words)))
 
 
-def find_start(sources: Iterable[str]) -> Start:
+def find_start(sources: Iterable[str]) -> Wish:
     """Return what the first ``%nbckpt start`` line of a notebook asks for.
 
     Parameters
@@ -110,7 +101,7 @@ def find_start(sources: Iterable[str]) -> Start:
 
     Returns
     -------
-    Start
+    Wish
         Empty if there is no such line.
 
     Raises
@@ -122,4 +113,4 @@ def find_start(sources: Iterable[str]) -> Start:
         found = START.search(source)
         if found:
             return read_start(words_of(found[1]))
-    return Start()
+    return Wish()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from nbckpt.journal import Reader
 from nbckpt.leases import standing
 from nbckpt.records import (
     Attempt,
@@ -21,7 +18,12 @@ from nbckpt.records import (
     StepState,
 )
 from nbckpt.verbs.opening import require
-from nbckpt.verbs.pages import Page, Table, duration, moment, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from nbckpt.history import Reader
 
 GONE = {"free", "dead"}
 
@@ -363,96 +365,3 @@ def _line(look: _Look) -> RunLine:
         total=len(steps),
         holder=look.standing,
     )
-
-
-def status_page(data: Status) -> Page:
-    """Return a run's status for people.
-
-    Parameters
-    ----------
-    data : Status
-        From `status`.
-
-    Returns
-    -------
-    Page
-        The run, its steps, and how to go on.
-    """
-    version = f", version {data['version']}" if data["version"] else ""
-    lines = [
-        f"run {data['run']}{version}: {data['state']}, "
-        f"{data['done']} of {data['total']} steps done",
-        f"notebook  {data['notebook'] or 'unknown'}",
-        f"holder    {_holder_text(data['holder'])}",
-    ]
-    for key, words in (("current", "running  "), ("died_in", "died in  ")):
-        step = data[key]  # type: ignore[literal-required]
-        if step:
-            since = f"since {moment(step['since'])} ({duration(step['seconds'])})"
-            lines.append(f"{words} {step['step']}, {since}")
-    trust = "" if data["store"]["authenticated"] else ", not authenticated"
-    lines.append(
-        f"store     {data['store']['folder']} ({size(data['store']['bytes'])}{trust})"
-    )
-    page: list[str | Table] = [*lines, "", _steps_table(data["steps"])]
-    if data["resume"]:
-        page += ["", f"To go on: {data['resume']}"]
-    return page
-
-
-def _holder_text(holder: HolderState | None) -> str:
-    """Return who holds a run, for people."""
-    if holder is None or holder["standing"] == "free":
-        return "nobody"
-    return (
-        f"process {holder['pid']} on {holder['host']}: {holder['standing']}, "
-        f"last beat {duration(holder['beat_age'])} ago"
-    )
-
-
-def _steps_table(steps: list[StepStatus]) -> Table:
-    """Return the steps for people."""
-    rows = [
-        (
-            str(step["number"]),
-            step["name"],
-            step["state"],
-            duration(step["seconds"]) if step["attempt"] else "-",
-            str(step["attempt"] or "-"),
-            step["error"] or step["runs_again"],
-        )
-        for step in steps
-    ]
-    return Table(("#", "step", "state", "time", "attempt", "note"), rows)
-
-
-def runs_page(data: list[RunLine]) -> Page:
-    """Return a store's runs for people.
-
-    Parameters
-    ----------
-    data : list of RunLine
-        From `runs`.
-
-    Returns
-    -------
-    Page
-        One table.
-    """
-    if not data:
-        return ["no runs yet"]
-    rows = [
-        (
-            line["run"],
-            line["state"],
-            f"{line['done']}/{line['total']}",
-            line["holder"],
-            moment(line["created_at"]),
-            line["version"] or "-",
-            line["notebook"] or "-",
-        )
-        for line in data
-    ]
-    return [
-        Table(("run", "state", "done", "holder", "begun", "version", "notebook"), rows)
-    ]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from nbckpt.journal import Reader
 from nbckpt.records import Event, Fingerprint, RunRecord, StepRecord
 from nbckpt.resume import differences
 from nbckpt.verbs.opening import require_step
 from nbckpt.verbs.pages import Page, Table, duration, listed, moment, size
 from nbckpt.verbs.planning import notebook_of, outline_of, predictions
 from nbckpt.verbs.prediction import Prediction
+
+if TYPE_CHECKING:
+    from nbckpt.history import Reader
 
 ENDS = {"completed", "skipped", "failed", "interrupted"}
 
@@ -263,4 +265,5 @@ def explain_page(data: Explanation) -> Page:
 
 def _past(kind: str) -> str:
     """Return what happened, as a verb."""
-    return {"failed": "failed", "interrupted": "was interrupted"}.get(kind, "was begun")
+    words = {"failed": "failed", "interrupted": "was interrupted"}
+    return words.get(kind, "was begun, and no end of it is recorded,")

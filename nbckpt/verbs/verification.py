@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt import evidence
 from nbckpt.blobs import PackReader
 from nbckpt.errors import StoreDamaged
 from nbckpt.evidence import Paths, Writers
-from nbckpt.journal import Reader
-from nbckpt.records import RunRecord, StepRecord
 from nbckpt.verbs.opening import step_names
 from nbckpt.verbs.pages import Page, Table, listed, size
 from nbckpt.verbs.planning import notebook_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nbckpt.history import Reader
+    from nbckpt.records import RunRecord, StepRecord
 
 WAITS = "needs the kernel"
 
@@ -74,13 +77,13 @@ def verify(
     """
     records = reader.steps(run.run_id)
     order = step_names(reader, run.run_id)
-    writers = Writers(order, records, reader.attempts(run.run_id))
     paths = Paths(_folder(reader, run))
+    writers = Writers(paths, order, records, reader.attempts(run.run_id))
     # A check of a foreign store is code of somebody else.
     names = namespace if reader.store.trusted else None
     steps = []
     for record in (records[name] for name in order if name in records):
-        findings = evidence.verify_files(record, writers, paths)
+        findings = writers.verify(record)
         steps.append(_verified(reader, record, findings, names))
     return Verification(
         run=run.run_id,
@@ -191,8 +194,9 @@ def verify_page(data: Verification) -> Page:
     bad = [step["step"] for step in data["steps"] if not step["ok"]]
     result = f"not ok: {listed(bad, 12)}" if bad else "all of it is as recorded"
     head = ("step", "evidence", "files", "values", "checks", "findings")
+    seen = f"{data['files']} files and {size(data['bytes'])} looked at"
     return [
-        f"run {data['run']}: {data['files']} files and {size(data['bytes'])} looked at, {result}",
+        f"run {data['run']}: {seen}, {result}",
         f"folder {data['folder']}",
         "",
         Table(head, rows) if rows else "no step is completed yet",

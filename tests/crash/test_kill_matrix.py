@@ -13,8 +13,6 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 
 ALL = bool(os.environ.get("NBCKPT_KILL_ALL"))
 POINTS = 40
-SHARED = Path("/dev/shm")  # noqa: S108 - each run makes a folder of its own there
 MOMENTS = 60 if ALL else 6
 
 
@@ -53,15 +50,9 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Bench]:
-    # A kill asks nothing of the disk, so memory serves as one where it can.
-    where = SHARED if SHARED.is_dir() else None
-    with (
-        TemporaryDirectory(dir=where) as here,
-        TemporaryDirectory(dir=where) as there,
-        Lab(Path(here)) as one,
-        Lab(Path(there)) as two,
-    ):
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    folders = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
+    with Lab(folders[0]) as one, Lab(folders[1]) as two:
         folder = one.new_folder()
         began = time.monotonic()
         whole = one.run(folder)
@@ -106,7 +97,7 @@ def test_kill_at_every_durable_operation_costs_the_step_in_flight_only(
     verdicts = bench.try_all(jobs_at_points(points, labels))
     record_testsuite_property("kill points tried", len(verdicts))
     print(f"\n{len(verdicts)} points of {2 * len(labels)}, {len(set(labels))} kinds")  # noqa: T201
-    assert problems(verdicts) == []
+    assert not (found := problems(verdicts)), "\n".join(found)
 
 
 @pytest.mark.timeout(1800 if ALL else 600)
@@ -116,7 +107,7 @@ def test_kill_at_moments_of_time_costs_the_step_in_flight_only(bench: Bench) -> 
     jobs = [(f"at {delay:.3f} s", {"delay": delay}) for delay in delays]
     verdicts = bench.try_all(jobs)
     print(f"\n{len(verdicts)} moments within {bench.seconds:.2f} s")  # noqa: T201
-    assert problems(verdicts) == []
+    assert not (found := problems(verdicts)), "\n".join(found)
 
 
 def test_record_before_its_bytes_would_be_noticed(bench: Bench) -> None:

@@ -1,0 +1,68 @@
+"""Compiled code: its digest, and the global names that it loads."""
+
+from __future__ import annotations
+
+import dis
+import types
+from typing import Any
+
+from nbckpt.keys import digest
+
+
+def code_digest(code: types.CodeType) -> str:
+    """Return the digest of compiled code without file name and line numbers.
+
+    Parameters
+    ----------
+    code : types.CodeType
+        The code.
+
+    Returns
+    -------
+    str
+        Equal for equal code in every process of one Python version.
+    """
+    parts: list[bytes | str] = [
+        code.co_code,
+        repr((code.co_argcount, code.co_kwonlyargcount, code.co_flags)),
+    ]
+    parts.append(
+        repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+    )
+    parts.extend(_constant(value) for value in code.co_consts)
+    return digest(*parts)
+
+
+def _constant(value: Any) -> str:
+    """Return the text of a constant in code; sets in order, nested code by digest."""
+    if isinstance(value, types.CodeType):
+        return code_digest(value)
+    if isinstance(value, frozenset):
+        return repr(sorted(map(repr, value)))
+    if isinstance(value, tuple):
+        return repr([_constant(item) for item in value])
+    return f"{type(value).__name__} {value!r}"
+
+
+def global_names(code: types.CodeType) -> set[str]:
+    """Return the global names that code and the code inside it load.
+
+    Parameters
+    ----------
+    code : types.CodeType
+        The code.
+
+    Returns
+    -------
+    set of str
+        Attribute names are not among them.
+    """
+    found = {
+        str(step.argval)
+        for step in dis.get_instructions(code)
+        if step.opname in {"LOAD_GLOBAL", "LOAD_NAME"}
+    }
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= global_names(constant)
+    return found

@@ -1,0 +1,334 @@
+"""``nbckpt run``: kernel after kernel, until the notebook is through.
+
+The run is opened here, so that every kernel goes on with the same one. A kernel that
+dies is followed by another, which skips what is done; a cell that kills two is left to a
+person.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections import Counter
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbckpt import keys
+from nbckpt.cells import parse_body, read_cells
+from nbckpt.errors import BadStep, NotFound, RunHeld
+from nbckpt.headless.document import make_copy, save
+from nbckpt.headless.passes import End, Pass
+from nbckpt.headless.progress import Progress, Say
+from nbckpt.history import Reader
+from nbckpt.journal import open_run
+from nbckpt.leases import describe, standing
+from nbckpt.plan import read_plan, step_line
+from nbckpt.records import Overlap, RunRecord
+from nbckpt.store import Store
+from nbckpt.trust import load_secret
+from nbckpt.verbs.opening import DEFAULT
+from nbckpt.verbs.starting import find_start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+EXITS = {"StopForHuman": 3, "RunHeld": 4, "Fenced": 4}
+DEATHS = 2
+"""A cell that kills so many kernels is not tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the user asked for."""
+
+    notebook: Path
+    parameters: dict[str, str] = field(default_factory=dict)
+    run_id: str = ""
+    fresh: bool = False
+    overlap: Overlap = "skip"
+    version: str = ""
+    output: str = ""
+    store: Path | None = None
+
+    @property
+    def target(self) -> Path:
+        """Where the executed notebook is saved."""
+        if self.output:
+            return Path(self.output).absolute()
+        return self.notebook.with_name(f"{self.notebook.stem}.out.ipynb")
+
+    @property
+    def folder(self) -> Path:
+        """Where the store lies."""
+        named = os.environ.get("NBCKPT_STORE") or DEFAULT
+        return self.notebook.parent / (self.store or named)
+
+
+def run(order: Order, say: Say, warn: Say | None = None) -> int:
+    """Execute a notebook to its end.
+
+    Parameters
+    ----------
+    order : Order
+        What the user asked for.
+    say : callable
+        Takes each line of progress.
+    warn : callable, optional
+        Takes each line about what went wrong; without it, they go to standard error.
+
+    Returns
+    -------
+    int
+        Exit code: 0 completed, 1 a step failed or was interrupted, 3 stopped for a
+        human, 4 another holder has the run.
+
+    Raises
+    ------
+    BadNotebook
+        If the file is missing, empty or broken.
+    BadStep
+        If a step line or an option is wrong.
+    RunHeld
+        If another living process holds the run.
+    StoreError
+        If the store can't be used.
+    """
+    order = _checked(order)
+    document = make_copy(order.notebook, order.parameters)
+    kernel = kernel_name(document, warn or _to_stderr)
+    store = Store(order.folder, load_secret())
+    try:
+        opened = _open(order, store)
+        return _Loop(order, opened, store, document, kernel).run(
+            say, warn or _to_stderr
+        )
+    finally:
+        store.close()
+
+
+def _to_stderr(line: str) -> None:
+    """Write a line to standard error."""
+    sys.stderr.write(f"{line}\n")
+
+
+def _checked(order: Order) -> Order:
+    """Refuse a wrong order before anything starts; add what the notebook asks for."""
+    cells = read_cells(order.notebook)
+    if order.target == order.notebook:
+        raise BadStep(
+            "--output names the notebook itself",
+            "The source is never changed: choose another",
+        )
+    if not order.target.parent.is_dir():
+        raise BadStep(
+            f"--output: there is no folder {order.target.parent}", "Make it first"
+        )
+    read_plan([c.source for c in cells if "raises-exception" not in c.tags], parse_body)
+    start = find_start(cell.source for cell in cells)
+    if start.run_id and order.run_id not in {"", start.run_id}:
+        raise BadStep(
+            f"the notebook names its run {start.run_id!r} itself (%nbckpt start)",
+            "Leave --run-id out, or take the name out of the notebook",
+        )
+    run_id = start.run_id or order.run_id
+    return replace(
+        order,
+        run_id=keys.check_run_id(run_id) if run_id else "",
+        version=start.version or order.version,
+        overlap=start.overlap if start.overlap != "skip" else order.overlap,
+        fresh=start.fresh or order.fresh,
+        store=order.notebook.parent / start.store if start.store else order.store,
+    )
+
+
+def kernel_name(document: Any, warn: Say) -> str:
+    """Return the kernel that a notebook asks for, or Python's if that is not here.
+
+    Parameters
+    ----------
+    document : nbformat.NotebookNode
+        The notebook.
+    warn : callable
+        Told if another kernel is taken.
+
+    Returns
+    -------
+    str
+        Name of an installed kernel.
+
+    Raises
+    ------
+    NotFound
+        If it is a kernel of another language that is not installed.
+    """
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    specs: Any = KernelSpecManager()
+    wanted = document.metadata.get("kernelspec", {})
+    name = str(wanted.get("name") or "python3")
+    if name in specs.find_kernel_specs():
+        return name
+    if str(wanted.get("language", "python")).lower() != "python":
+        raise NotFound(
+            f"the notebook asks for the kernel {name!r}, which is not installed",
+            "nbckpt runs Python notebooks",
+        )
+    warn(f"nbckpt: the kernel {name!r} is not installed; python3 is taken instead")
+    return "python3"
+
+
+def _open(order: Order, store: Store) -> RunRecord:
+    """Open the run once, for all kernels; refuse one that another process holds."""
+    wanted = RunRecord(order.run_id, str(order.notebook), order.version)
+    fresh = order.fresh or order.overlap == "concurrent"
+    if fresh and not order.run_id:
+        return open_run(store, order.notebook.stem, wanted, fresh=True)
+    opened = open_run(store, order.notebook.stem, wanted)
+    lease = Reader(store).lease(opened.run_id)
+    if (
+        lease is not None
+        and order.overlap == "skip"
+        and standing(lease) in {"alive", "late"}
+    ):
+        raise RunHeld(
+            f"run {opened.run_id} is held by {describe(lease)}",
+            "Wait for it, or take it over: --overlap replace; or begin another run: "
+            "--overlap concurrent",
+        )
+    return opened
+
+
+class _Loop:
+    """Kernel after kernel on one run."""
+
+    def __init__(
+        self, order: Order, opened: RunRecord, store: Store, document: Any, kernel: str
+    ) -> None:
+        self._order = order
+        self._run = opened
+        self._store = store
+        self._document = document
+        self._kernel = kernel
+        self._deaths: Counter[int] = Counter()
+        self._unsaved = ""
+
+    def run(self, say: Say, warn: Say) -> int:
+        """Execute until it is through; return the exit code."""
+        progress = Progress(Reader(self._store), self._run.run_id, say)
+        say(f"run {self._run.run_id}: {self._order.notebook.name}")
+        while True:
+            end = self._pass(progress)
+            if end.kind != "died":
+                break
+            self._deaths[end.cell] += 1
+            where = self._where(end.cell)
+            if self._deaths[end.cell] >= DEATHS:
+                break
+            warn(f"nbckpt: the kernel died in {where}; another one resumes")
+            if end.text:
+                warn(end.text)
+        self._close(progress, end, say, warn)
+        return self._exit_code(end)
+
+    def _pass(self, progress: Progress) -> End:
+        """Let one kernel go through the notebook."""
+
+        def keep() -> None:
+            self._save()
+            progress.tell()
+
+        folder = self._order.notebook.parent
+        through = Pass(self._document, folder, self._environment(), self._kernel, keep)
+        with _signals(through.stop):
+            end = through.run()
+        keep()
+        return end
+
+    def _environment(self) -> dict[str, str]:
+        """Return the environment of a kernel."""
+        order = self._order
+        told = {
+            "NBCKPT_NOTEBOOK": str(order.notebook),
+            "NBCKPT_STORE": str(order.folder),
+            "NBCKPT_RUN_ID": self._run.run_id,
+            "NBCKPT_OVERLAP": "replace" if order.overlap == "replace" else "skip",
+            "NBCKPT_VERSION": order.version,
+            "JPY_SESSION_NAME": str(order.notebook),
+        }
+        return {**os.environ, **told}
+
+    def _save(self) -> None:
+        """Save the executed copy; a full disk must not end the run."""
+        try:
+            save(self._document, self._order.target)
+            self._unsaved = ""
+        except OSError as error:
+            self._unsaved = f"{self._order.target} could not be saved: {error}"
+
+    def _where(self, cell: int) -> str:
+        """Return a cell's place for people: its step, or its number."""
+        if cell < 0:
+            return "its start"
+        line = step_line(self._document.cells[cell].source)
+        step = line.split()[0] if line else ""
+        return f"step {step}" if step else f"cell {cell + 1}"
+
+    def _close(self, progress: Progress, end: End, say: Say, warn: Say) -> None:
+        """Tell how it ended, what was done, and how to go on."""
+        reason = self._reason(end)
+        if reason:
+            warn(f"nbckpt: {reason}")
+        if self._unsaved:
+            warn(f"nbckpt: {self._unsaved}")
+        word = "completed" if end.kind == "completed" else f"not completed ({end.kind})"
+        say(f"run {self._run.run_id}: {word}")
+        for line in progress.summary():
+            say(line)
+        say(f"notebook  {self._order.target}")
+        again = "again   " if end.kind == "completed" else "to go on"
+        say(f"{again}  nbckpt run {self._order.notebook} --run-id {self._run.run_id}")
+
+    def _reason(self, end: End) -> str:
+        """Return why the notebook is not through; empty if it is."""
+        where, text = self._where(end.cell), COLOURS.sub("", end.text)
+        match end.kind:
+            case "failed":
+                return f"{where} failed: {end.name}: {text}"
+            case "died":
+                last = f"\n{text}" if text else ""
+                return f"{where} killed its kernel {DEATHS} times; stopped there{last}"
+            case "stopped":
+                return f"interrupted in {where}; all that was completed is kept"
+            case "unstarted":
+                return f"the kernel {self._kernel!r} did not start: {text}"
+            case _:
+                return ""
+
+    def _exit_code(self, end: End) -> int:
+        """Return the exit code for how it ended."""
+        if end.kind == "completed":
+            return 1 if self._unsaved else 0
+        return EXITS.get(end.name, 1) if end.kind == "failed" else 1
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Turn Ctrl-C and SIGTERM into a stop while a kernel runs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, lambda _number, _frame: stop())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            with suppress(ValueError, TypeError):
+                signal.signal(number, handler)

@@ -1,0 +1,237 @@
+"""One kernel's way through a notebook, from its start to its end or death."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import re
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SAVE_SECONDS = 10.0
+SAVE_SHARE = 20
+"""Between two saves on the timer lies this many times what a save takes."""
+GRACE_SECONDS = 10.0
+"""How long an interrupted cell may take to end before its kernel is ended."""
+START_SECONDS = 120
+NOISE = re.compile(r"\[\w+\] |\d+\.\d+s - |WARNING:|NOTE:")
+"""Begins a line in which a kernel talks of itself."""
+LAST_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a pass ended."""
+
+    kind: Literal["completed", "failed", "died", "stopped", "unstarted"]
+    cell: int = -1
+    """The cell that it ended in."""
+    name: str = ""
+    """Name of the error's class, as the kernel tells it."""
+    text: str = ""
+
+
+class _Stopped(Exception):
+    """Somebody asked for the end between two cells."""
+
+
+class Pass:
+    """One kernel that executes a notebook's cells in order.
+
+    Parameters
+    ----------
+    document : nbformat.NotebookNode
+        The notebook; outputs come into it while cells run.
+    folder : Path
+        Where the kernel works.
+    environment : dict
+        The kernel's environment variables.
+    kernel : str
+        Name of the kernel.
+    keep : callable
+        Saves the notebook and tells progress; called after each cell and on a timer.
+    """
+
+    def __init__(
+        self,
+        document: Any,
+        folder: Path,
+        environment: dict[str, str],
+        kernel: str,
+        keep: Callable[[], None],
+    ) -> None:
+        self._document = document
+        self._folder = folder
+        self._environment = environment
+        self._kernel = kernel
+        self._keep = keep
+        self._cell = -1
+        self._ran = False
+        self._stops = 0
+        self._manager: Any = None
+        self._errors: IO[bytes] = io.BytesIO()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self) -> End:
+        """Execute the notebook; return when its kernel is gone.
+
+        Returns
+        -------
+        End
+            How it ended; errors of cells are told, never raised.
+        """
+        # nbclient takes over the signals of the loop that it runs in: in a thread of
+        # its own it can't, and an interrupt is ours to handle.
+        outcome: list[End | BaseException] = []
+        thread = threading.Thread(target=self._in_thread, args=(outcome,), daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(0.5)
+        except BaseException:
+            self.stop(now=True)
+            thread.join()
+            raise
+        found = outcome[0]
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def stop(self, *, now: bool = False) -> None:
+        """Interrupt the running cell; a second time, end the kernel.
+
+        Parameters
+        ----------
+        now : bool, optional
+            Whether to end the kernel at once. Safe in a signal handler.
+        """
+        self._stops += 2 if now else 1
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended meanwhile
+                loop.call_soon_threadsafe(self._interrupt)
+
+    def _in_thread(self, outcome: list[End | BaseException]) -> None:
+        """Hand over how the pass ended."""
+        try:
+            outcome.append(asyncio.run(self._go()))
+        except BaseException as error:
+            outcome.append(error)
+
+    async def _go(self) -> End:
+        """Execute, while a timer saves."""
+        self._loop = asyncio.get_running_loop()
+        timer = asyncio.create_task(self._save_on_time())
+        with tempfile.TemporaryFile() as self._errors:
+            try:
+                return await self._execute()
+            finally:
+                timer.cancel()
+                manager = self._manager
+                if manager is not None and await manager.is_alive():
+                    await manager.shutdown_kernel(now=True)
+
+    async def _execute(self) -> End:
+        """Execute all cells; tell how it ended."""
+        from jupyter_client.kernelspec import NoSuchKernel
+        from nbclient.exceptions import CellExecutionError, DeadKernelError
+
+        kind: Any
+        try:
+            await self._client().async_execute(
+                env=self._environment, stderr=self._errors
+            )
+        except CellExecutionError as error:
+            kind = "stopped" if self._stops else "failed"
+            return End(kind, self._cell, str(error.ename), str(error.evalue))
+        except DeadKernelError:
+            kind = "stopped" if self._stops else "died"
+            return End(kind, self._cell, text=self._last_words())
+        except _Stopped:
+            return End("stopped", self._cell)
+        except (NoSuchKernel, RuntimeError, TimeoutError, OSError) as error:
+            if self._stops:
+                return End("stopped", self._cell)
+            if self._cell >= 0:
+                raise
+            return End(
+                "unstarted", -1, type(error).__name__, self._last_words() or str(error)
+            )
+        return End("completed", self._cell)
+
+    def _client(self) -> Any:
+        """Return what talks to the kernel."""
+        from jupyter_client.manager import AsyncKernelManager
+        from nbclient import NotebookClient
+
+        self._manager = AsyncKernelManager(kernel_name=self._kernel)
+        client = NotebookClient(
+            self._document,
+            km=self._manager,
+            timeout=None,
+            startup_timeout=START_SECONDS,
+            coalesce_streams=True,
+            store_widget_state=True,
+            resources={"metadata": {"path": str(self._folder)}},
+            on_cell_start=self._cell_starts,
+            on_cell_executed=self._cell_ran,
+        )
+        # It is made here only so that it can be interrupted; nbclient ends it.
+        client.owns_km = True
+        return client
+
+    def _last_words(self) -> str:
+        """Return what the kernel wrote to its standard error at last."""
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").splitlines()
+        told = [line for line in lines if line.strip() and not NOISE.match(line)]
+        return "\n".join(told[-LAST_LINES:])
+
+    def _cell_starts(self, cell: Any, cell_index: int) -> None:
+        """Save what the cell before left, and stop if asked to."""
+        del cell
+        if self._ran:
+            self._ran = False
+            self._keep()
+        self._cell = cell_index
+        if self._stops:
+            raise _Stopped
+
+    def _cell_ran(self, cell: Any, cell_index: int, execute_reply: Any) -> None:
+        """Take note that there is something to save."""
+        del cell, cell_index, execute_reply
+        self._ran = True
+
+    async def _save_on_time(self) -> None:
+        """Save during long cells, seldom enough to cost little."""
+        pause = SAVE_SECONDS
+        while True:
+            await asyncio.sleep(pause)
+            began = time.monotonic()
+            self._keep()
+            pause = max(SAVE_SECONDS, SAVE_SHARE * (time.monotonic() - began))
+
+    def _interrupt(self) -> None:
+        """Interrupt or end the kernel; called in the loop."""
+        manager, loop = self._manager, self._loop
+        if manager is None or loop is None or not manager.has_kernel:
+            return
+        if self._stops > 1:
+            self._end_kernel()
+            return
+        self._interrupting = loop.create_task(manager.interrupt_kernel())
+        loop.call_later(GRACE_SECONDS, self._end_kernel)
+
+    def _end_kernel(self) -> None:
+        """End the kernel without asking it."""
+        manager, loop = self._manager, self._loop
+        if loop is not None and manager.has_kernel:
+            self._ending = loop.create_task(manager.shutdown_kernel(now=True))

@@ -1,0 +1,167 @@
+"""All writes of a process, made by one thread, each in one transaction."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import diskcache
+
+from nbckpt import places, records
+from nbckpt.errors import StoreRefused
+from nbckpt.store.database import SETTINGS, StrictDisk, translated
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+    from queue import SimpleQueue
+
+    from nbckpt.trust import Secret
+
+T = TypeVar("T")
+
+
+META = "store"
+
+
+LOCK_TRIES = 12
+
+
+class Transaction:
+    """What may be done inside `Store.transact`; all of it is on disk, or none."""
+
+    def __init__(self, cache: Any, secret: Secret) -> None:
+        self._cache = cache
+        self._secret = secret
+
+    def get(self, key: str) -> Any:
+        """Return a record's JSON values, or None."""
+        data = self._cache.get(key)
+        return None if data is None else records.loads(self._secret.unseal(key, data))
+
+    def put(self, key: str, value: Any) -> None:
+        """Write a record's JSON values."""
+        self.put_bytes(key, records.dumps(value))
+
+    def put_bytes(self, key: str, body: bytes) -> None:
+        """Write bytes."""
+        self._cache.set(key, self._secret.seal(key, body))
+
+    def delete(self, key: str) -> None:
+        """Delete a record if it is there."""
+        self._cache.delete(key)
+
+    def keys(self, prefix: str) -> list[str]:
+        """Return the keys that begin so, in order."""
+        return keys_in(self._cache._con, prefix)
+
+
+def keys_in(connection: sqlite3.Connection, prefix: str) -> list[str]:
+    """Return the keys that begin with a prefix, in order."""
+    rows = connection.execute(
+        "SELECT key FROM Cache WHERE raw = 1 AND key >= ? AND key < ? ORDER BY key",
+        (prefix, prefix + "\U0010ffff"),
+    ).fetchall()
+    return [row[0] for row in rows if type(row[0]) is str]
+
+
+def wait(reply: SimpleQueue[tuple[bool, Any]]) -> tuple[bool, Any]:
+    """Wait for an outcome; an interrupt is kept until it is there."""
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            outcome = reply.get()
+        except KeyboardInterrupt as error:
+            interrupt = error
+            continue
+        if interrupt is not None:
+            raise interrupt
+        return outcome
+
+
+def write_all(
+    folder: Path,
+    secret: Secret,
+    jobs: SimpleQueue[Any],
+    started: SimpleQueue[BaseException | None],
+) -> None:
+    """Open the records and make every write of this process, in order."""
+    try:
+        cache = _open_cache(folder, secret)
+    except BaseException as error:
+        started.put(translated(error, folder.parent))
+        return
+    started.put(None)
+    while (job := jobs.get()) is not None:
+        change, durable, reply = job
+        try:
+            reply.put((True, _commit(cache, secret, change, durable=durable)))
+        except BaseException as error:
+            reply.put((False, translated(error, folder.parent)))
+    cache.close()
+
+
+def _open_cache(folder: Path, secret: Secret) -> Any:
+    """Open diskcache with the settings that keep records; write the store's mark."""
+    with places.locked(folder.parent):
+        if not (folder / "cache.db").exists():
+            _create(folder, secret)
+        cache = diskcache.Cache(str(folder), timeout=5, disk=StrictDisk, **SETTINGS)
+        _mark_schema(Transaction(cache, secret))
+    level = cache._con.execute("PRAGMA synchronous").fetchone()[0]
+    if level != SETTINGS["sqlite_synchronous"]:
+        raise StoreRefused(f"SQLite does not sync at {folder} (level {level})")
+    return cache
+
+
+def _mark_schema(transaction: Transaction) -> None:
+    """Mark a store of an older schema as one that has newer records from now on."""
+    meta = transaction.get(META)
+    if meta["schema_version"] < records.SCHEMA_VERSION:
+        transaction.put(META, {**meta, "schema_version": records.SCHEMA_VERSION})
+
+
+def _create(folder: Path, secret: Secret) -> None:
+    """Make the database beside its place and move it there whole.
+
+    diskcache makes its tables in many commits; killed among them, what is left would not
+    be told from a database that somebody changed.
+    """
+    for left in folder.glob("new-*"):
+        shutil.rmtree(left)
+    scratch = Path(tempfile.mkdtemp(prefix="new-", dir=folder))
+    # SQLite gives its own files the mode of the database, whatever the umask.
+    (scratch / "cache.db").touch(mode=0o600)
+    cache = diskcache.Cache(str(scratch), timeout=5, disk=StrictDisk, **SETTINGS)
+    meta = {"identity": secret.identity, "schema_version": records.SCHEMA_VERSION}
+    Transaction(cache, secret).put(META, meta)
+    cache.close()
+    (scratch / "cache.db").replace(folder / "cache.db")
+    places.sync_folder(folder)
+    shutil.rmtree(scratch)
+
+
+def _commit(
+    cache: Any, secret: Secret, change: Callable[[Transaction], T], *, durable: bool
+) -> T:
+    """Run one change in one transaction of the writing thread."""
+    connection = cache._con
+    if not durable:
+        connection.execute("PRAGMA synchronous = 1")
+    try:
+        for left in range(LOCK_TRIES, 0, -1):
+            try:
+                with cache.transact():
+                    return change(Transaction(cache, secret))
+            except diskcache.Timeout:
+                if left == 1:
+                    raise
+        raise AssertionError
+    finally:
+        if connection.in_transaction:
+            # COMMIT itself failed (disk full): without this the store stays locked.
+            connection.rollback()
+        if not durable:
+            connection.execute("PRAGMA synchronous = 2")

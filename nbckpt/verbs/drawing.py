@@ -1,0 +1,61 @@
+"""An answer on standard output: JSON, tables on a terminal, or plain text."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nbckpt.verbs.pages import Page, plain, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STYLES = {
+    "completed": "green", "skip": "green", "ok": "green", "alive": "green",
+    "running": "cyan", "run": "cyan", "late": "yellow", "stale": "yellow",
+    "unknown": "yellow", "interrupted": "yellow", "failed": "red", "dead": "red",
+    "not ok": "red", "stop": "red",
+}  # fmt: skip
+
+
+def answer(data: Any, page: Callable[[Any], Page], *, as_json: bool) -> None:
+    """Print an answer; plain text when piped or when ``NO_COLOR`` is set.
+
+    Parameters
+    ----------
+    data : object
+        JSON values.
+    page : callable
+        Gives their form for people.
+    as_json : bool
+        Whether JSON was asked for.
+    """
+    if as_json:
+        click.echo(json.dumps(data, indent=2))
+    elif sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        _draw(page(data))
+    else:
+        click.echo(plain(page(data)))
+
+
+def _draw(page: Page) -> None:
+    """Draw a page on a terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for part in page:
+        if isinstance(part, str):
+            console.print(Text(printable(part)), soft_wrap=True)
+            continue
+        drawn = Drawn(*part.head, box=box.SIMPLE_HEAD, pad_edge=False)
+        for row in part.rows:
+            cells = map(printable, row)
+            drawn.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in cells))
+        console.print(drawn)

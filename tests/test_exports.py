@@ -1,0 +1,26 @@
+"""What ``import nbckpt`` shows is what we say it shows."""
+
+from __future__ import annotations
+
+import inspect
+from importlib.metadata import version
+
+import pytest
+
+import nbckpt
+
+PUBLIC = ["NbckptError", "load_ipython_extension", "unload_ipython_extension"]
+
+
+def test_exported_names_are_what_we_say() -> None:
+    assert sorted(nbckpt.__all__) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_exported_name_is_documented(name: str) -> None:
+    assert inspect.getdoc(getattr(nbckpt, name))
+
+
+def test_version_is_said_once() -> None:
+    """The package and its metadata can't tell two versions."""
+    assert nbckpt.__version__ == version("nbckpt")
