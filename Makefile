@@ -29,7 +29,7 @@ lint: $(VENV)/test.stamp ## format, lint, types, layers
 	$(BIN)/lint-imports
 
 unit: $(VENV)/test.stamp ## the tests of tests/
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel
 	$(BIN)/coverage run -m pytest --nbval --nbckpt-twice notebooks

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import sys
 import types
+import weakref
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -72,7 +73,7 @@ class Inputs:
     paths: Paths
     secret: Secret
     _known: dict[str, Value] = field(default_factory=dict)
-    _restored: dict[str, tuple[Value, Callable[[], Any]]] = field(default_factory=dict)
+    _recorded: dict[str, _Recorded] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Forget all digests: other code has run."""
@@ -82,22 +83,22 @@ class Inputs:
         """Forget what is known of names that a step made or changed."""
         for name in names:
             self._known.pop(name, None)
-            self._restored.pop(name, None)
+            self._recorded.pop(name, None)
 
-    def restored(self, name: str, value: Value, again: Callable[[], Any]) -> None:
-        """Take a value's digest from the record that it was restored from.
+    def remember(self, name: str, value: Value, again: Callable[[], Any]) -> None:
+        """Take a value's digest from the record that holds it.
 
         Parameters
         ----------
         name : str
-            The name.
+            The name, bound to the value.
         value : Value
             From the record.
         again : callable
             Restores the value once more, to tell whether the live one was changed.
         """
         self._known[name] = value
-        self._restored[name] = (value, again)
+        self._recorded[name] = _Recorded(value, again, _reference(self.namespace[name]))
 
     def value(self, name: str) -> Value:
         """Return the digest of a name's value.
@@ -118,17 +119,22 @@ class Inputs:
 
     def _compute(self, name: str) -> Value:
         """Digest a live value."""
-        found = _digest(self.namespace[name], self.namespace)
-        recorded, again = self._restored.get(name, (found, None))
-        if again is None or recorded == found:
+        live = self.namespace[name]
+        found = _digest(live, self.namespace)
+        recorded = self._recorded.get(name)
+        if recorded is None or recorded.value == found:
             return found
+        if any(module.startswith("matplotlib.") for module in found.modules):
+            # A figure's state holds addresses and changes as it is looked at: it counts
+            # as what the record says as long as it is the same object.
+            return recorded.value if recorded.reference() is live else found
         # A restored value can differ from the original in ways that don't matter, such
         # as spare capacity: it counts as unchanged if a fresh restore looks the same.
         try:
-            same = _digest(again(), self.namespace) == found
+            same = _digest(recorded.again(), self.namespace) == found
         except Exception:
             return found
-        return recorded if same else found
+        return recorded.value if same else found
 
     def fingerprint(
         self, step: Step, body: Body, visible: set[str], recorded: Fingerprint | None
@@ -232,6 +238,24 @@ class Inputs:
             for name, text in found.items()
             if text is not None or name.isupper()
         }
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """A value that a record holds."""
+
+    value: Value
+    again: Callable[[], Any]
+    reference: Callable[[], Any]
+    """Returns the object that was bound, or None if it is gone."""
+
+
+def _reference(value: Any) -> Callable[[], Any]:
+    """Return a weak reference to a value; one to nothing if it can't have any."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return lambda: None
 
 
 def _digest(value: Any, namespace: Namespace) -> Value:

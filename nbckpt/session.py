@@ -372,7 +372,7 @@ class Session:
             known = record.contents.values.get(name)
             if known is not None:
                 again = _once_more(self.checkpoints, record, name)
-                self.inputs.restored(name, known, again)
+                self.inputs.remember(name, known, again)
         self.replay(restored.outputs, restored.result)
         self.settle()
 
@@ -485,7 +485,8 @@ class Session:
         """Take note of a step that is recorded."""
         self.inputs.forget_names([*record.contents.bound, *record.contents.deleted])
         for name, value in record.contents.values.items():
-            self.inputs._known[name] = value
+            again = _once_more(self.checkpoints, record, name)
+            self.inputs.remember(name, value, again)
         self._seeded |= record.seeded
         self.settle(snapshot)
         self.finish_if_done()

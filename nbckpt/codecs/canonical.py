@@ -21,6 +21,7 @@ from nbckpt.codecs.code import code_digest, global_names
 from nbckpt.codecs.contents import Described, described, reducer
 from nbckpt.codecs.definitions import Namespace, is_notebook
 from nbckpt.codecs.encoder import LRU, collection_paused
+from nbckpt.codecs.figures import ADDRESSES, steady
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -202,11 +203,9 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
             reduced = own(obj) if own else obj.__reduce_ex__(5)
         except Exception:
             return self._unknown(kind)
-        return (
-            described("global", kind.__module__, reduced)
-            if isinstance(reduced, str)
-            else reduced
-        )
+        if isinstance(reduced, str):
+            return described("global", kind.__module__, reduced)
+        return steady(obj, reduced, ADDRESSES)
 
     def _unknown(self, kind: type) -> Any:
         """Note that a part's value can't be told."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nbckpt.codecs.definitions import Namespace
+from nbckpt.codecs.figures import steady
 
 IN_BAND_BYTES = 4096
 """Buffers below this size stay in the stream."""
@@ -238,7 +239,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
             return self.refuse(obj, str(error) or type(error).__name__)
         if isinstance(reduced, str):
             return self._by_global_name(obj, reduced)
-        return reduced
+        return steady(obj, reduced)
 
     def _by_global_name(self, obj: Any, name: str) -> Any:
         """Reduce a value that its module holds under a name."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _CHUNK = 1 << 20
+_QUEUE = 4 << 20
 
 
 def replay(shell: Any, data: bytes | memoryview) -> None:
@@ -35,8 +36,14 @@ def replay(shell: Any, data: bytes | memoryview) -> None:
     flush(sys.stdout, sys.stderr)
     is_kernel = hasattr(getattr(shell, "kernel", None), "session")
     send = _kernel_sender(shell) if is_kernel else _terminal_sender(shell)
+    sent = 0
     with muted():
         for line in _lines(data):
+            # Sending only queues; unchecked, all messages would lie in memory at once.
+            sent += len(line)
+            if sent > _QUEUE:
+                sent = 0
+                flush(sys.stdout, sys.stderr)
             message = json.loads(line)
             if message["msg_type"] not in SHOWN:
                 raise ValueError(f"{message['msg_type']!r} is no output")

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nbckpt.records import Event, Fingerprint, RunRecord, StepRecord
+from nbckpt.records import (
+    Event,
+    Fingerprint,
+    Record,
+    RunRecord,
+    StepRecord,
+    dumps,
+    loads,
+)
 from nbckpt.resume import differences
 from nbckpt.verbs.opening import require_step
 from nbckpt.verbs.pages import Page, Table, duration, listed, moment, size
@@ -86,11 +94,17 @@ def show(reader: Reader, run: RunRecord, step: str) -> StepRecordView:
     return StepRecordView(
         run=run.run_id,
         step=step,
-        record=record.to_json() if record else None,
-        attempt=attempt.to_json() if attempt else None,
-        mark=reader.mark(run.run_id, step).to_json(),
-        history=[event.to_json() for event in _events(reader, run.run_id, step)],
+        record=_plain(record) if record else None,
+        attempt=_plain(attempt) if attempt else None,
+        mark=_plain(reader.mark(run.run_id, step)),
+        history=[_plain(event) for event in _events(reader, run.run_id, step)],
     )
+
+
+def _plain(record: Record) -> dict[str, Any]:
+    """Return a record as JSON gives it back: lists, no tuples."""
+    found: dict[str, Any] = loads(dumps(record.to_json()))
+    return found
 
 
 def explain(reader: Reader, run: RunRecord, step: str) -> Explanation:

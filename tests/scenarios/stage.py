@@ -73,8 +73,9 @@ class Stage:
         return kernel_env(self.root, {**here, **(extra or {})})
 
     def kernel(self, **extra: str) -> Session:
-        """Start a kernel in the notebook's folder."""
-        session = Session(self.work, self.env(extra))
+        """Start a kernel in the notebook's folder, as Jupyter's server does."""
+        named = {"JPY_SESSION_NAME": str(self.notebook), **extra}
+        session = Session(self.work, self.env(named))
         self._sessions.append(session)
         return session
 

@@ -21,7 +21,7 @@ def predicted(stage: Stage) -> dict[str, str]:
     told = stage.told("plan", "case.ipynb")
     after = snapshot(stage.store) if stage.store.exists() else None
     assert after == before
-    return {line["step"]: line["prediction"] for line in told["steps"]}
+    return {line["name"]: line["prediction"] for line in told["steps"]}
 
 
 def judge(forecast: dict[str, str], happened: set[str]) -> None:

@@ -1,0 +1,91 @@
+"""The documents say what the code and the project file say."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nbckpt.cli import commands
+from nbckpt.plan import step_parser
+
+ROOT = Path(__file__).parents[1]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+README = (ROOT / "README.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+
+
+def section(text: str, title: str) -> str:
+    """Return what stands under a heading, up to the next one."""
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def first_columns(text: str) -> list[str]:
+    """Return the first cell of each row of the tables in a text, heads left out."""
+    bodies = re.findall(r"^\|[-|]+\|\n((?:\|.*\n?)+)", text, re.MULTILINE)
+    return [row.split("|")[1].strip() for body in bodies for row in body.splitlines()]
+
+
+def names_of(requirements: list[str]) -> set[str]:
+    """Return the packages that requirements name."""
+    return {re.split(r"[<>=\[; ]", each)[0] for each in requirements}
+
+
+def test_readme_lists_every_option_of_a_step() -> None:
+    words = re.findall(
+        r"--[a-z-]+", "\n".join(first_columns(section(README, "A step")))
+    )
+    options = [
+        text for action in step_parser()._actions for text in action.option_strings
+    ]
+
+    assert sorted(words) == sorted(options)
+
+
+def test_readme_lists_every_command() -> None:
+    listed = re.findall(r"`([a-z]+)[ A-Z]*`", section(README, "Commands"))
+
+    assert set(commands.commands) <= set(listed)
+
+
+@pytest.mark.parametrize("name", sorted(commands.commands))
+def test_command_has_help_with_an_example(name: str) -> None:
+    told = commands.commands[name].help or ""
+
+    assert f"nbckpt {name}" in told
+
+
+def test_contributing_shows_the_layers_as_they_are_enforced() -> None:
+    enforced = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
+    shown = first_columns(section(CONTRIBUTING, "Layers"))
+
+    assert [re.findall(r"\w+", row) for row in shown] == [
+        re.findall(r"\w+", layer) for layer in enforced
+    ]
+
+
+def test_contributing_gives_the_reason_of_each_dependency() -> None:
+    told = section(CONTRIBUTING, "Dependencies")
+    explained = {name.strip() for row in first_columns(told) for name in row.split(",")}
+    extras = PROJECT["project"]["optional-dependencies"]
+    needed = [*PROJECT["project"]["dependencies"], *chain(*extras.values())]
+
+    assert explained == names_of(needed)
+
+
+@pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
+def test_make_targets_that_are_named_exist(text: str) -> None:
+    named = set(re.findall(r"\bmake ([a-z-]+)\b(?=`| {2,})", text))
+
+    assert named
+    assert named <= set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+
+
+def test_changelog_tells_of_the_next_release() -> None:
+    assert "## [Unreleased]" in CHANGELOG
