@@ -42,7 +42,8 @@ class Step:
     """Seconds; 0: any age."""
     note: str = ""
     retries: int = 0
-    backoff: str = "1s"
+    backoff: float = 1.0
+    """Seconds before the first retry."""
     stop_on_redo: bool = False
 
     @property
@@ -58,6 +59,25 @@ class _Parser(argparse.ArgumentParser):
         raise BadStep(f"%%step: {message}", EXAMPLE)
 
 
+LISTS = {
+    "reads": ("PATH", "files (globs) whose content is an input"),
+    "writes": ("PATH", "files (globs) that the step makes; verified at every resume"),
+    "effects": ("NAME", "external effects of the step, for the plan and the audit"),
+    "ignore": ("NAME", "names that are read but are no input"),
+    "env": ("NAME", "environment variables that are inputs"),
+    "drop": ("NAME", "names not to be kept: handles, scratch"),
+}
+TEXTS = {
+    "version": ("TEXT", "change it to run the step again"),
+    "max-age": ("DURATION", "run again when older: 12h, 7d"),
+    "backoff": ("DURATION", "wait before the first retry, 1s; doubles each time"),
+}
+FLAGS = {
+    "always": "never skipped: connections, configuration",
+    "stop-on-redo": "attempted before and not completed: stop for a human",
+}
+
+
 def step_parser() -> argparse.ArgumentParser:
     """Return the parser of a ``%%step`` line, which also makes the help text.
 
@@ -69,94 +89,27 @@ def step_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="%%step", add_help=False, allow_abbrev=False)
     add = parser.add_argument
     add("name", help="name of the step, unique in the notebook")
-    add(
-        "--reads",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="PATH",
-        help="files (globs) whose content is an input",
-    )
-    add(
-        "--writes",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="PATH",
-        help="files (globs) that the step makes; verified at every resume",
-    )
+    for name, (kind, text) in LISTS.items():
+        add(
+            f"--{name}", nargs="+", action="extend", default=[], metavar=kind, help=text
+        )
+    for name, (kind, text) in TEXTS.items():
+        add(f"--{name}", default="", metavar=kind, help=text)
+    for name, text in FLAGS.items():
+        add(f"--{name}", action="store_true", help=text)
+    check = "completion check, after the body and again at every resume; repeatable"
     add(
         "--check",
         action="append",
         default=[],
         metavar="EXPR",
         dest="checks",
-        help="completion check, after the body and again at every resume",
+        help=check,
     )
+    note = "written note, the evidence of a step whose product is understanding"
+    add("--note", nargs="+", default=[], metavar="TEXT", help=note)
     add(
-        "--effects",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME",
-        help="external effects of the step, for the plan and the audit",
-    )
-    add(
-        "--ignore",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME",
-        help="names that are read but are no input",
-    )
-    add(
-        "--env",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME",
-        help="environment variables that are inputs",
-    )
-    add(
-        "--drop",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME",
-        help="names not to be kept: handles, scratch",
-    )
-    add("--always", action="store_true", help="never skipped")
-    add("--version", default="", metavar="TEXT", help="change it to run the step again")
-    add(
-        "--max-age",
-        default="",
-        metavar="DURATION",
-        help="run again when older: 12h, 7d",
-    )
-    add(
-        "--note",
-        nargs="+",
-        default=[],
-        metavar="TEXT",
-        help="written note, the evidence of a step whose product is understanding",
-    )
-    add(
-        "--retries",
-        type=int,
-        default=0,
-        metavar="N",
-        help="retries of the body inside one attempt",
-    )
-    add(
-        "--backoff",
-        default="1s",
-        metavar="DURATION",
-        help="wait before the first retry; doubles each time",
-    )
-    add(
-        "--stop-on-redo",
-        action="store_true",
-        help="attempted before and not completed: stop for a human",
+        "--retries", type=int, default=0, metavar="N", help="retries inside one attempt"
     )
     return parser
 
@@ -217,17 +170,15 @@ def read_step(line: str) -> Step:
         raise BadStep(
             f"step {found.name}: --retries {found.retries} is below 0", EXAMPLE
         )
-    read_duration(found.backoff)
-    lists = ("reads", "writes", "checks", "effects", "ignore", "env", "drop")
     return Step(
         found.name,
-        **{key: tuple(getattr(found, key)) for key in lists},
+        **{key: tuple(getattr(found, key)) for key in (*LISTS, "checks")},
         always=found.always,
         version=found.version,
         max_age=read_duration(found.max_age) if found.max_age else 0.0,
         note=" ".join(found.note),
         retries=found.retries,
-        backoff=found.backoff,
+        backoff=read_duration(found.backoff or "1s"),
         stop_on_redo=found.stop_on_redo,
     )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tenacity import (
@@ -20,40 +19,19 @@ from tenacity import (
     wait_exponential,
 )
 
-from nbckpt import ambient, evidence, journal, variables
-from nbckpt.checkpoints import pack_name
+from nbckpt import ambient, evidence
+from nbckpt.completion import Running, aliases, completion
 from nbckpt.errors import Fenced, NbckptError, SaveFailed, StopForHuman
 from nbckpt.history import readable
 from nbckpt.inputs import Body
-from nbckpt.plan import Step, read_duration, read_step
-from nbckpt.records import Attempt, Contents, Fingerprint, StepRecord, StepState
+from nbckpt.plan import Step, read_step
+from nbckpt.records import Fingerprint, StepRecord, StepState
 from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
-from nbckpt.watch import Touched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nbckpt.outputs import Recording
     from nbckpt.session import Session
-
-
-@dataclass(slots=True)
-class Running:
-    """A step whose body is running, or ran and is not saved yet."""
-
-    step: Step
-    body: Body
-    fingerprint: Fingerprint
-    reason: str
-    attempt: Attempt
-    before: variables.Snapshot
-    around: ambient.State
-    implied: dict[str, str]
-    """Digests of names whose objects overlap with inputs."""
-    started: float
-    seconds: float = 0.0
-    recording: Recording | None = None
-    touched: Touched | None = None
 
 
 class Runner:
@@ -148,7 +126,7 @@ class Runner:
         step = self.running.step if self.running else Step("")
         yield from Retrying(
             stop=stop_after_attempt(step.retries + 1),
-            wait=wait_exponential(multiplier=read_duration(step.backoff)),
+            wait=wait_exponential(multiplier=step.backoff),
             retry=retry_if_exception_type(Exception),
             reraise=True,
         )
@@ -166,7 +144,7 @@ class Runner:
             return
         self.session.recorder.discard()
         self.session.watch.stop()
-        self.session.settle()
+        self.session.stillness.settle()
         interrupted = (
             isinstance(error, KeyboardInterrupt) or "Cancelled" in type(error).__name__
         )
@@ -218,15 +196,15 @@ class Runner:
 
     def _start(self, step: Step, body: Body, now: Fingerprint, reason: str) -> None:
         """Record the attempt, then let the body run."""
-        before, around = self.session.snapshot(step), ambient.capture()
-        implied = self.session.aliases(now.inputs, before)
+        before, around = self.session.snapshot(), ambient.capture()
+        overlapping = aliases(now.inputs, before, self.session)
         # Killed after this line, the step is found as running by a dead holder.
         attempt = self.session.journal.start(
             step.name, reason, writes=step.writes, durable=bool(step.effects)
         )
         self.unsaved = None
         self.running = Running(
-            step, body, now, reason, attempt, before, around, implied, time.time()
+            step, body, now, reason, attempt, before, around, overlapping, time.time()
         )
         self.session.start_watching(step, attempt)
 
@@ -239,7 +217,7 @@ class Runner:
             freed = session.journal.complete(record, pack, running.reason)
         except (NbckptError, OSError, MemoryError) as error:
             self.unsaved = running
-            session.settle()
+            session.stillness.settle()
             raise _not_saved(running.step.name, error) from None
         session.checkpoints.drop(freed)
         session.completed(record, after)
@@ -255,7 +233,7 @@ class Runner:
         unsaved = self.unsaved
         if unsaved is None or unsaved.step.name != step.name:
             return False
-        if unsaved.body.code != body.code or not self.session.is_quiet():
+        if unsaved.body.code != body.code or not self.session.stillness.holds:
             return False
         recording = unsaved.recording
         data = bytes(recording.data()) if recording is not None else b""
@@ -263,56 +241,6 @@ class Runner:
         self._save(unsaved)
         self.session.replay(data)
         return True
-
-
-def completion(
-    running: Running, session: Session
-) -> tuple[StepRecord, journal.Pack, variables.Snapshot]:
-    """Write what a step leaves and return the record of it.
-
-    Parameters
-    ----------
-    running : Running
-        A step whose body returned and whose checks are true.
-    session : Session
-        The kernel's hold on its run.
-
-    Returns
-    -------
-    tuple of StepRecord, Pack and Snapshot
-        The bytes that the record names are on disk, or come along in the pack.
-
-    Raises
-    ------
-    OSError
-        If they can't be written.
-    """
-    step, attempt = running.step, running.attempt
-    touched = running.touched or Touched()
-    work, after = session.work(running)
-    names = work.changes.names
-    why = session.refusals(work, running.body)
-    name = pack_name(session.run_id, attempt.token, attempt.order)
-    if why or step.always:
-        contents, pack = Contents(bound=tuple(names)), journal.Pack(name, None)
-    else:
-        contents, pack = session.checkpoints.write(name, work, session.secrets())
-    values = session.value_digests(names)
-    record = StepRecord(
-        run_id=session.run_id,
-        step=step.name,
-        attempt=attempt.attempt,
-        token=attempt.token,
-        order=attempt.order,
-        fingerprint=session.completed_fingerprint(running, touched, names),
-        evidence=session.evidence(step, touched),
-        contents=replace(contents, values=values),
-        started_at=running.started,
-        completed_at=time.time(),
-        seconds=running.seconds,
-        runs_again=why,
-    )
-    return record, pack, after
 
 
 def _not_saved(step: str, error: BaseException) -> SaveFailed:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import ambient, evidence, journal, keys, variables
 from nbckpt.cells import parse_body, read_sources
-from nbckpt.checkpoints import Checkpoints, Restored, Work, evidence_of, files_read
+from nbckpt.checkpoints import Checkpoints, Restored
 from nbckpt.codecs import Secrets
 from nbckpt.errors import BadNotebook, StopForHuman
 from nbckpt.evidence import Paths
@@ -21,23 +20,22 @@ from nbckpt.inputs import Body, Inputs
 from nbckpt.leases import Hold, Leases
 from nbckpt.outputs import Recorder, replay
 from nbckpt.plan import Step, doubles, planned, read_plan, twice
-from nbckpt.reads import SEEDING_CALL
 from nbckpt.records import (
     Attempt,
-    Evidence,
     Fingerprint,
     PlanRecord,
     RunRecord,
     RunState,
     StepRecord,
-    Value,
 )
+from nbckpt.seeding import Seeding
+from nbckpt.stillness import Stillness
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.watch import Touched, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 
 class Session:
@@ -72,12 +70,9 @@ class Session:
         self._hold: Hold | None = None
         self._store: Store | None = None
         self._seen: dict[str, tuple[str, str]] = {}
-        self._executions = 0
-        self._settled = -1
-        self._last: variables.Snapshot | None = None
-        self._threads = set(threading.enumerate())
-        self._seeded: set[str] = set()
-        self._before_seeding: dict[str, str] = {}
+        self._dropped: set[str] = set()
+        self.stillness = Stillness()
+        self.seeding = Seeding()
 
     @property
     def run_id(self) -> str:
@@ -203,9 +198,10 @@ class Session:
         BadStep
             If another cell of this pass has the same name.
         """
-        if not self.is_quiet():
+        if not self.stillness.holds:
             self.inputs.forget()
-        self._notice_seeding()
+        self.seeding.notice()
+        self._dropped |= set(step.drop)
         cell = cell_id(self.shell)
         before = self._seen.get(step.name)
         double = before is not None and self._are_two(before, (cell, body.code))
@@ -227,9 +223,26 @@ class Session:
             return before[0] != now[0]
         return before[1] != now[1] and hasattr(self.shell, "kernel")
 
-    def values(self, drop: tuple[str, ...] = ()) -> variables.Namespace:
-        """Return the user's variables."""
-        return variables.user_names(self.namespace, {*self._hidden, *drop})
+    def values(self) -> variables.Namespace:
+        """Return the user's variables, without those that a step is not to keep."""
+        return variables.user_names(self.namespace, self._hidden | self._dropped)
+
+    def snapshot(self) -> variables.Snapshot:
+        """Return the namespace as it is before a body."""
+        if self.stillness.snapshot is not None and self.stillness.holds:
+            return self.stillness.snapshot
+        return variables.take(self.values(), self.namespace)
+
+    def executing(self) -> None:
+        """Take note that a cell, or anything else, begins to run."""
+        self.seeding.notice()
+        self.stillness.executing()
+
+    def note_source(self, source: str) -> None:
+        """Take note of a plain cell's source: it may seed, or begin the notebook anew."""
+        if "load_ext nbckpt" in source or "nbckpt start" in source:
+            self._seen.clear()
+        self.seeding.note_source(source)
 
     def attempts(self) -> dict[str, Attempt]:
         """Return the last attempt of each step."""
@@ -246,7 +259,7 @@ class Session:
         return replace(
             found,
             files=self._explained(record, found.files),
-            random=self._streams(record.fingerprint.random, ambient.capture()),
+            random=self.seeding.digests(record.fingerprint.random, ambient.capture()),
         )
 
     def _explained(self, record: StepRecord, files: dict[str, str]) -> dict[str, str]:
@@ -259,25 +272,6 @@ class Session:
             else now
             for name, now in files.items()
         }
-
-    def _streams(self, moved: Any, state: ambient.State) -> dict[str, str]:
-        """Return the digests of random streams; of unseeded ones only that they are.
-
-        The state of a stream that nobody seeded differs in each kernel by chance, and
-        is no input: a step that drew from it is kept as it came out.
-        """
-        digests = ambient.stream_digests(state)
-        return {
-            name: digests.get(name, "none") if name in self._seeded else "unseeded"
-            for name in moved
-        }
-
-    def _notice_seeding(self) -> None:
-        """Take note of the streams that the last plain cell seeded."""
-        before, self._before_seeding = self._before_seeding, {}
-        if before:
-            now = ambient.stream_digests(ambient.capture())
-            self._seeded |= {name for name in now if now[name] != before.get(name)}
 
     def verify(self, record: StepRecord) -> list[str]:
         """Return what the world does not confirm of a record."""
@@ -296,37 +290,6 @@ class Session:
         return evidence.Writers(
             self.paths, order, steps, self.attempts(), frozenset(edited)
         )
-
-    def is_quiet(self) -> bool:
-        """Tell whether nothing ran in this kernel since the last step ended."""
-        return (
-            self._settled == self._executions - 1
-            and not _other_threads(self._threads)
-            and not _live_widgets()
-        )
-
-    def executing(self) -> None:
-        """Take note that a cell, or anything else, begins to run."""
-        self._notice_seeding()
-        self._executions += 1
-
-    def note_source(self, source: str) -> None:
-        """Take note of a plain cell's source: it may seed, or begin the notebook anew."""
-        if "load_ext nbckpt" in source or "nbckpt start" in source:
-            self._seen.clear()
-        if SEEDING_CALL.search(source):
-            self._before_seeding = ambient.stream_digests(ambient.capture())
-
-    def settle(self, snapshot: variables.Snapshot | None = None) -> None:
-        """Take note that a step ended; what is known holds until something else runs."""
-        self._settled = self._executions
-        self._last = snapshot
-
-    def snapshot(self, step: Step) -> variables.Snapshot:
-        """Return the namespace as it is before a body."""
-        if self._last is not None and self.is_quiet():
-            return self._last
-        return variables.take(self.values(step.drop), self.namespace)
 
     def start_watching(self, step: Step, attempt: Attempt) -> None:
         """Begin to notice files and to record outputs."""
@@ -366,7 +329,7 @@ class Session:
             if name in ambient.REPLAYED:
                 self.shell.run_line_magic(name, line)
         ambient.restore(restored.around)
-        self._seeded |= record.seeded
+        self.seeding.mark(record.seeded)
         self.inputs.forget_names([*record.contents.bound, *record.contents.deleted])
         for name in restored.values:
             known = record.contents.values.get(name)
@@ -374,11 +337,11 @@ class Session:
                 again = _once_more(self.checkpoints, record, name)
                 self.inputs.remember(name, known, again)
         self.replay(restored.outputs, restored.result)
-        self.settle()
+        self.stillness.settle()
 
     def replay(self, outputs: bytes, result: Any = variables.MISSING) -> None:
         """Show recorded outputs again, and bind ``_`` and ``Out``."""
-        if _is_silent(self):
+        if self.silent:
             return
         replay(self.shell, outputs)
         if result is not variables.MISSING:
@@ -392,89 +355,6 @@ class Session:
         value = executed.result if executed is not None else None
         return variables.MISSING if value is None else value
 
-    def work(self, running: Any) -> tuple[Work, variables.Snapshot]:
-        """Return what a step's body did, and the namespace after it."""
-        after = variables.take(
-            self.values(running.step.drop), self.namespace, running.before
-        )
-        around = ambient.changed(running.around, ambient.capture())
-        changed = variables.changes(running.before, after)
-        return Work(
-            changes=variables.hide(
-                changed, self.values(), self.namespace, self.secrets()
-            ),
-            around=around,
-            outputs=running.recording,
-            result=self.result(),
-            magics=running.body.reads.magics,
-            imports=sorted(running.body.reads.modules),
-        ), after
-
-    def refusals(self, work: Work, body: Body) -> str:
-        """Return why a step's work can't be kept whole; empty if it can."""
-        found = self.checkpoints.refusals(work)
-        unspelled = ambient.unspelled(work.around, body.reads.constants)
-        if unspelled and not found:
-            found = f"os.environ[{unspelled[0]!r}]: its value is not stored, it may be secret"
-        return found
-
-    def completed_fingerprint(
-        self, running: Any, touched: Touched, names: list[str]
-    ) -> Fingerprint:
-        """Return a step's fingerprint with what only its run could tell."""
-        before = ambient.stream_digests(running.around)
-        after = ambient.stream_digests(ambient.capture())
-        moved = [name for name in before if before[name] != after.get(name)]
-        if running.body.reads.seeds:
-            self._seeded |= set(moved)
-        before_body: Fingerprint = running.fingerprint
-        return replace(
-            before_body,
-            inputs={**self._implied(running, names), **running.fingerprint.inputs},
-            files=files_read(running.fingerprint, touched, self.paths),
-            random=self._streams(moved, running.around),
-        )
-
-    def _implied(self, running: Any, names: list[str]) -> dict[str, str]:
-        """Return what changed names held before, where the source does not bind them.
-
-        They are bound again when the step is skipped, which is right only on top of what
-        the step had found. Of a name that no alias or function explains only the outcome
-        is known: the step is then skipped if it would change nothing.
-        """
-        held = [
-            n
-            for n in names
-            if n in running.before.parts and n not in running.body.reads.bound
-        ]
-        return {
-            name: running.implied.get(name) or self.inputs.value(name).digest
-            for name in held
-            if name in self.namespace and name not in running.step.ignore
-        }
-
-    def aliases(
-        self, names: Iterable[str], snapshot: variables.Snapshot
-    ) -> dict[str, str]:
-        """Return the digests of the names whose objects overlap with some that are read."""
-        read = set(names)
-        found = set().union(
-            *(g for g in snapshot.components if len(g) > 1 and g & read)
-        )
-        return {name: self.inputs.value(name).digest for name in sorted(found)}
-
-    def evidence(self, step: Step, touched: Touched) -> Evidence:
-        """Return the evidence of a step that just completed."""
-        declared = self.paths.expand(step.writes)
-        return evidence_of(touched, declared, step.checks, step.note, self.paths)
-
-    def value_digests(self, names: list[str]) -> dict[str, Value]:
-        """Return the digests of names as inputs of later steps."""
-        self.inputs.forget_names(names)
-        return {
-            name: self.inputs.value(name) for name in names if name in self.namespace
-        }
-
     def secrets(self) -> Secrets:
         """Return what must not reach the disk."""
         return Secrets.of_environment()
@@ -487,8 +367,8 @@ class Session:
         for name, value in record.contents.values.items():
             again = _once_more(self.checkpoints, record, name)
             self.inputs.remember(name, value, again)
-        self._seeded |= record.seeded
-        self.settle(snapshot)
+        self.seeding.mark(record.seeded)
+        self.stillness.settle(snapshot)
         self.finish_if_done()
 
     def finish_if_done(self) -> None:
@@ -514,22 +394,3 @@ def _once_more(
 ) -> Callable[[], Any]:
     """Return what restores one name of a record once more."""
     return lambda: checkpoints.load(record).values[name]
-
-
-def _other_threads(known: set[threading.Thread]) -> bool:
-    """Tell whether threads run that could change variables behind our back."""
-    return any(
-        thread not in known and not thread.name.startswith("nbckpt")
-        for thread in threading.enumerate()
-    )
-
-
-def _live_widgets() -> bool:
-    """Tell whether widgets exist, whose callbacks run between cells."""
-    comm = sys.modules.get("comm")
-    return bool(comm is not None and comm.get_comm_manager().comms)
-
-
-def _is_silent(session: Session) -> bool:
-    """Tell whether the shell shows nothing."""
-    return session.silent

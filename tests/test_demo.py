@@ -13,19 +13,17 @@ from notebooks import demo
 if TYPE_CHECKING:
     from pathlib import Path
 
-CELLS = (
-    "%load_ext nbckpt",
-    "%%step load\nrows = [1, 2, 3]",
-    # Never ends where it is tried for the first time: only a kill ends it.
-    "%%step forest --ignore Event Path\n"
-    "from pathlib import Path\n"
-    "from threading import Event\n"
-    "is_first = not Path('tried').exists()\n"
-    "Path('tried').touch()\n"
-    "if is_first:\n    Event().wait()\n"
-    "total = sum(rows)",
-    "print(total)",
-)
+FOREST = """\
+%%step forest --ignore Event Path
+from pathlib import Path
+from threading import Event
+is_first = not Path("tried").exists()
+Path("tried").touch()
+if is_first:
+    Event().wait()  # only a kill ends it
+total = sum(rows)
+"""
+CELLS = ("%load_ext nbckpt", "%%step load\nrows = [1, 2, 3]", FOREST, "print(total)")
 
 
 @pytest.fixture
@@ -41,27 +39,17 @@ def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return demo.OUTPUT
 
 
-def test_demo_kills_a_step_once_and_resumes(
+def test_demo_kills_a_step_once_and_the_next_one_skips_everything(
     output: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert demo.main() == 0
-
-    told = capfd.readouterr()
-    assert told.out.count("kill -9") == 1
-    assert "died in step forest" in told.err
+    first = capfd.readouterr()
+    assert first.out.count("kill -9") == 1
+    assert "died in step forest" in first.err
     assert demo.read_status()["state"] == "completed"
     assert nbformat.read(output, as_version=4).cells[-1].outputs[0].text == "6\n"
 
-
-def test_second_demo_kills_nothing_and_skips_everything(
-    output: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    demo.main()
-    capfd.readouterr()
-
     assert demo.main() == 0
-
-    told = capfd.readouterr()
-    assert "kill -9" not in told.out
-    assert "skipped   2: load, forest" in told.out
-    assert output.exists()
+    second = capfd.readouterr()
+    assert "kill -9" not in second.out
+    assert "skipped   2: load, forest" in second.out

@@ -175,14 +175,9 @@ def _reduce_tensor(encoder: Encoder, tensor: Any) -> Any:
     plain = tensor.device.type == "cpu" and str(tensor.layout) == "torch.strided"
     if not plain or tensor.is_quantized or tensor.__dict__:
         return encoder.by_default(tensor)
-    place = (
-        tensor.dtype,
-        tensor.storage_offset(),
-        tuple(tensor.size()),
-        tuple(tensor.stride()),
-        tensor.requires_grad,
-    )
-    return revive_tensor, (_storage(encoder, tensor), *place, tensor.grad)
+    place = (tensor.storage_offset(), tuple(tensor.size()), tuple(tensor.stride()))
+    gradient = (tensor.requires_grad, tensor.grad)
+    return revive_tensor, (_storage(encoder, tensor), tensor.dtype, place, gradient)
 
 
 def _storage(encoder: Encoder, tensor: Any) -> Any:
@@ -204,22 +199,16 @@ def _storage(encoder: Encoder, tensor: Any) -> Any:
     return encoder.storages[key]
 
 
-def revive_tensor(  # noqa: PLR0913 - a reduction's arguments
-    memory: Any,
-    dtype: Any,
-    offset: int,
-    size: tuple[int, ...],
-    stride: tuple[int, ...],
-    requires_grad: bool,
-    grad: Any,
+def revive_tensor(
+    memory: Any, dtype: Any, place: tuple[Any, ...], gradient: tuple[bool, Any]
 ) -> Any:
     """Return a tensor over restored memory; called while decoding."""
     import torch
 
     storage = torch.from_numpy(memory).untyped_storage()
-    tensor = torch.empty(0, dtype=dtype).set_(storage, offset, size, stride)
-    tensor.requires_grad_(requires_grad)
-    tensor.grad = grad
+    tensor = torch.empty(0, dtype=dtype).set_(storage, *place)
+    tensor.requires_grad_(gradient[0])
+    tensor.grad = gradient[1]
     return tensor
 
 

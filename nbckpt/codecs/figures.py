@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-PASSING = {"_stale": True, "stale": True, "_cachedRenderer": None}
+PASSING: dict[str, Any] = {"_stale": True, "stale": True, "_cachedRenderer": None}
 """Attributes that only say whether a figure must be drawn again."""
 
 

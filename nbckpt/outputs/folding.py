@@ -12,10 +12,13 @@ from nbckpt.outputs.redraws import Redraws
 from nbckpt.outputs.tape import Recording, Tape, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-PIECE = 1 << 16
-"""Characters of a stream that make one message; encoded, always less than 1 MiB."""
+PIECE = 1 << 19
+"""Characters of a stream that make one message, unless `MESSAGE` needs it smaller."""
+
+MESSAGE = 1 << 20
+"""Bytes that a message of a stream takes at most, encoded."""
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 """The part of a display that a live widget model would have to stand behind."""
@@ -34,7 +37,7 @@ class Fold:
 
     Notes
     -----
-    Neighbouring texts of one stream become messages of at most `PIECE` characters.
+    Neighbouring texts of one stream become messages of at most `MESSAGE` bytes.
     ``clear_output`` drops what it clears. An update of a display of this cell is put
     into the display, which keeps its id; the last update of any other display is kept.
     Output that an output widget takes over is dropped, for it never was the cell's.
@@ -129,8 +132,10 @@ class Fold:
         if self._run is None or self._run.name != name:
             self._end_run()
             self._run = _Run(name, fresh=not self._ragged)
-        for piece in self._run.add(text):
-            self._tape.append(piece)
+        # One message may hold hundreds of megabytes; its copies should not.
+        for start in range(0, len(text), PIECE):
+            for piece in self._run.add(text[start : start + PIECE]):
+                self._tape.append(piece)
 
     def _end_run(self) -> None:
         """Put down the text of the stream, as something else follows."""
@@ -198,10 +203,18 @@ class _Run:
             return []
         whole = "".join(self._parts)
         self._parts, self._size = [], 0
-        return [
-            encode("stream", {"name": self.name, "text": whole[start : start + PIECE]})
-            for start in range(0, len(whole), PIECE)
-        ]
+        return list(_encode_stream(self.name, whole)) if whole else []
+
+
+def _encode_stream(name: str, text: str) -> Iterator[bytes]:
+    """Give text of a stream as messages of bounded size."""
+    line = encode("stream", {"name": name, "text": text})
+    if len(line) <= MESSAGE:
+        yield line
+        return
+    middle = len(text) // 2
+    yield from _encode_stream(name, text[:middle])
+    yield from _encode_stream(name, text[middle:])
 
 
 def _display_id(content: Mapping[str, Any]) -> str | None:

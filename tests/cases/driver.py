@@ -41,7 +41,7 @@ STATIC = shutil.ignore_patterns("case.*", "expect.md", "scenario.md")
 TRUE = ("True", "np.True_")
 
 
-class CaseStopped(Exception):  # noqa: N818 - says what happened to the case
+class CaseStopped(Exception):
     """The rest of the case makes no sense."""
 
 
@@ -85,7 +85,8 @@ class Case:
         """Run all phases and return what was not as stated."""
         self._copy()
         try:
-            for self._number, phase in enumerate(self.phases):
+            for number, phase in enumerate(self.phases):
+                self._number = number
                 getattr(self, "_do_" + phase["op"])(phase)
         except CaseStopped:
             pass
@@ -234,21 +235,29 @@ class Case:
 
     def _judge_outputs(self, phase: Phase, shown: dict[str, list[Output]]) -> None:
         """See what the cells showed."""
-        for step, parts in phase.get("out", {}).items():
-            text = json.dumps(shown.get(step, []))
-            for part in parts:
-                if part not in text:
-                    self._bad(f"output of {step} lacks {part!r}")
-        for step, parts in phase.get("notout", {}).items():
-            text = json.dumps(shown.get(step, []))
-            for part in parts:
-                if part in text:
-                    self._bad(f"output of {step} has {part!r}")
+        self._judge_parts(phase.get("out", {}), shown, wanted=True)
+        self._judge_parts(phase.get("notout", {}), shown, wanted=False)
         self._judge_kinds(phase, shown)
         for step in phase.get("same_out", []):
             first, now = self._first.get(step, []), shown.get(step, [])
             if plain(first) != plain(now):
                 self._bad(f"output of {step} differs: {plain(first)} != {plain(now)}")
+
+    def _judge_parts(
+        self,
+        stated: dict[str, list[str]],
+        shown: dict[str, list[Output]],
+        *,
+        wanted: bool,
+    ) -> None:
+        """See that parts of the outputs are there, or are not."""
+        for step, parts in stated.items():
+            text = json.dumps(shown.get(step, []))
+            for part in parts:
+                if (part in text) != wanted:
+                    self._bad(
+                        f"output of {step} {'lacks' if wanted else 'has'} {part!r}"
+                    )
 
     def _judge_kinds(self, phase: Phase, shown: dict[str, list[Output]]) -> None:
         """See the kinds of the outputs and the text of the streams."""
@@ -279,9 +288,7 @@ class Case:
 
     def _do_insert(self, phase: Phase) -> None:
         """Insert a plain cell."""
-        self.notebook.cells.insert(
-            phase["at"], nbformat.v4.new_code_cell(phase["src"])
-        )
+        self.notebook.cells.insert(phase["at"], nbformat.v4.new_code_cell(phase["src"]))
 
     def _do_tag(self, phase: Phase) -> None:
         """Tag a cell."""

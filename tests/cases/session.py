@@ -99,8 +99,8 @@ class Session:
     @property
     def pid(self) -> int:
         """The process id of the kernel."""
-        pid: int = self.manager.provisioner.pid
-        return pid
+        provisioner: Any = self.manager.provisioner
+        return int(provisioner.pid)
 
     @property
     def alive(self) -> bool:
@@ -124,9 +124,10 @@ class Session:
     def send(self, source: str) -> str:
         """Send a cell and return its message id without waiting."""
         expressions = {"t": TOKENS}
-        return self.client.execute(
+        msg_id: str = self.client.execute(
             source, user_expressions=expressions, stop_on_error=True
         )
+        return msg_id
 
     def run(self, source: str, timeout: float = 180) -> Reply:
         """Send a cell and wait for its reply."""

@@ -40,7 +40,7 @@ def run(job: dict[str, Any]) -> None:
     store = folder / ".nbckpt"
     crashpoints.install(crashpoints.Points(store, log, job["number"], job["when"]))
     if job["stop"]:
-        setattr(os, "write", _stopping(os.write, job["stop"]))  # noqa: B010
+        crashpoints.plant(os, write=_stopping(os.write, job["stop"]))
     if job["sabotage"]:
         sabotage.PLANTS[job["sabotage"]]()
     _leave(folder, run_cells(folder / "nb.ipynb", job["after"]))
@@ -80,8 +80,8 @@ def _redirect(folder: Path) -> None:
         file = os.open(folder / name, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         os.dup2(file, handle)
         os.close(file)
-    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115, PTH123
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115, PTH123
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
 
 
 def _stopping(write: Callable[..., int], step: str) -> Callable[..., int]:

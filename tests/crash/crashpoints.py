@@ -85,12 +85,26 @@ def install(points: Points) -> None:
     points : Points
         The counter.
     """
-    for name in BY_PATH:
-        setattr(os, name, _by_path(points, name, getattr(os, name)))
-    for name in BY_HANDLE:
-        setattr(os, name, _by_handle(points, name, getattr(os, name)))
-    setattr(os, "open", _creating(points, os.open))  # noqa: B010 - mypy knows its type
-    setattr(sqlite3, "connect", _connecting(points, sqlite3.connect))  # noqa: B010
+    plant(os, **{name: _by_path(points, name, getattr(os, name)) for name in BY_PATH})
+    plant(
+        os, **{name: _by_handle(points, name, getattr(os, name)) for name in BY_HANDLE}
+    )
+    plant(os, open=_creating(points, os.open))
+    plant(sqlite3, connect=_connecting(points, sqlite3.connect))
+
+
+def plant(owner: object, **calls: object) -> None:
+    """Put calls in place of those of a module or class, for good.
+
+    Parameters
+    ----------
+    owner : object
+        The module or class.
+    **calls
+        Name and new call.
+    """
+    for name, call in calls.items():
+        setattr(owner, name, call)
 
 
 def _by_path(points: Points, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,7 +127,7 @@ def _by_handle(
 
     def wrapped(handle: int, *args: Any, **options: Any) -> Any:
         try:
-            label = points.label(os.readlink(f"/proc/self/fd/{handle}"))
+            label = points.label(str(Path(f"/proc/self/fd/{handle}").readlink()))
         except OSError:
             label = None
         if label is None:

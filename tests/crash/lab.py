@@ -209,7 +209,9 @@ def sample(points: list[str], wanted: int) -> list[tuple[int, str]]:
     last = {label: number for number, label in enumerate(points, 1)}
     chosen = {(number, "after") for number in first.values()}
     chosen |= {(number, "before") for number in last.values()}
-    every = [(n, when) for n in range(1, len(points) + 1) for when in ("before", "after")]
+    every = [
+        (n, when) for n in range(1, len(points) + 1) for when in ("before", "after")
+    ]
     lacking = max(0, wanted - len(chosen))
     step = max(1, len(every) // lacking) if lacking else len(every)
     return sorted(chosen | set(every[step // 2 :: step]))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.blobs import PackWriter
 from nbckpt.journal import Journal
 from nbckpt.leases import Hold
+from tests.crash.crashpoints import plant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 def no_fence() -> None:
@@ -19,7 +20,7 @@ def no_fence() -> None:
     def guard(self: Hold, transaction: Any) -> None:
         del self, transaction
 
-    setattr(Hold, "guard", guard)  # noqa: B010
+    plant(Hold, guard=guard)
 
 
 def record_first() -> None:
@@ -42,8 +43,8 @@ def record_first() -> None:
             late.remove((path, data))
         return done
 
-    setattr(PackWriter, "_flush", flush)  # noqa: B010
-    setattr(Journal, "complete", completed)  # noqa: B010
+    plant(PackWriter, _flush=flush)
+    plant(Journal, complete=completed)
 
 
 PLANTS: dict[str, Callable[[], None]] = {

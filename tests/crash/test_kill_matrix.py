@@ -44,7 +44,9 @@ class Bench:
             ]
             return [verdict for part in parts for verdict in part.result()]
 
-    def _try_some(self, lab: Lab, jobs: list[tuple[str, dict[str, Any]]]) -> list[Verdict]:
+    def _try_some(
+        self, lab: Lab, jobs: list[tuple[str, dict[str, Any]]]
+    ) -> list[Verdict]:
         """Try jobs one after the other."""
         return [try_kill(lab, self.whole, at, **job) for at, job in jobs]
 
@@ -67,7 +69,10 @@ def jobs_at_points(
     points: list[tuple[int, str]], labels: list[str], **more: Any
 ) -> list[tuple[str, dict[str, Any]]]:
     return [
-        (f"{when} {number} ({labels[number - 1]})", {"number": number, "when": when, **more})
+        (
+            f"{when} {number} ({labels[number - 1]})",
+            {"number": number, "when": when, **more},
+        )
         for number, when in points
     ]
 

@@ -43,9 +43,12 @@ class Contents:
         rows = [
             key
             for key in (*self.records, *(f"inline/{name}" for name in self.inline))
-            if key.startswith(("pack/", "inline/")) and key.partition("/")[2] not in used
+            if key.startswith(("pack/", "inline/"))
+            and key.partition("/")[2] not in used
         ]
-        return rows + [str(path) for path in self._files() if not self._is_used(path, used)]
+        return rows + [
+            str(path) for path in self._files() if not self._is_used(path, used)
+        ]
 
     def _files(self) -> list[Path]:
         """Return all files, relative to the store."""
@@ -77,7 +80,7 @@ class Contents:
         """Compare a stretch of a pack with its digest."""
         data = self._pack(place["pack"])
         part = data[place["offset"] : place["offset"] + place["length"]]
-        return blake3(part).hexdigest() == place["digest"]
+        return bool(blake3(part).hexdigest() == place["digest"])
 
     def _size(self, name: str) -> int:
         """Return the bytes of a pack; 0 if it is missing."""

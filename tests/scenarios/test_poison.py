@@ -24,14 +24,18 @@ VERBS = (
     ["verify", "--json"], ["rerun", "a"], ["accept", "a"], ["gc"],
 )  # fmt: skip
 RUN_VERBS = """
-import json, sys, traceback
-from click.testing import CliRunner
+import contextlib, io, json, sys, traceback
 from nbckpt import cli
 told = []
 for words in json.loads(sys.argv[1]):
-    done = CliRunner().invoke(getattr(cli, "command", cli.main), words)
-    if done.exception and not isinstance(done.exception, SystemExit):
-        told.append([words, "".join(traceback.format_exception(done.exception))])
+    sys.argv[1:] = words
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            cli.main()
+        except SystemExit:
+            pass
+        except BaseException:
+            told.append([words, traceback.format_exc()])
 print(json.dumps(told))
 """
 

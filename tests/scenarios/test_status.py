@@ -42,7 +42,11 @@ def snapshot(store: Path) -> dict[str, bytes]:
 
     A log of no bytes, which SQLite makes for a reader, counts as none.
     """
-    found = {str(p.relative_to(store)): p.read_bytes() for p in store.rglob("*") if p.is_file()}
+    found = {
+        str(p.relative_to(store)): p.read_bytes()
+        for p in store.rglob("*")
+        if p.is_file()
+    }
     return {k: v for k, v in found.items() if not k.endswith("-shm") and v}
 
 

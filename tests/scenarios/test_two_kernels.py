@@ -61,7 +61,7 @@ def reach_w2(stage: Stage) -> tuple[Session, list[str]]:
 def test_of_two_kernels_at_once_one_runs_and_the_other_is_refused(stage: Stage) -> None:
     kernels = [stage.kernel(), stage.kernel()]
     for kernel in kernels:
-        assert kernel.client
+        assert kernel.value("1") == "1"
     sent = [(kernel, start_all(stage, kernel)) for kernel in kernels]
     passes = [collect(kernel, ids) for kernel, ids in sent]
     assert bodies(stage) == {"w1": 1, "w2": 1}

@@ -1,0 +1,185 @@
+"""What a step leaves when its body returned: from the kernel's state to its record."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from nbckpt import ambient, variables
+from nbckpt.checkpoints import Work, evidence_of, files_read, pack_name
+from nbckpt.journal import Pack
+from nbckpt.records import Contents, StepRecord, Value
+from nbckpt.watch import Touched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nbckpt.inputs import Body
+    from nbckpt.outputs import Recording
+    from nbckpt.plan import Step
+    from nbckpt.records import Attempt, Fingerprint
+    from nbckpt.session import Session
+
+
+@dataclass(slots=True)
+class Running:
+    """A step whose body is running, or ran and is not saved yet."""
+
+    step: Step
+    body: Body
+    fingerprint: Fingerprint
+    reason: str
+    attempt: Attempt
+    before: variables.Snapshot
+    around: ambient.State
+    aliases: dict[str, str]
+    """Digests of names whose objects overlap with inputs."""
+    started: float
+    seconds: float = 0.0
+    recording: Recording | None = None
+    touched: Touched | None = None
+
+
+def completion(
+    running: Running, session: Session
+) -> tuple[StepRecord, Pack, variables.Snapshot]:
+    """Write what a step leaves and return the record of it.
+
+    Parameters
+    ----------
+    running : Running
+        A step whose body returned and whose checks are true.
+    session : Session
+        The kernel's hold on its run.
+
+    Returns
+    -------
+    tuple of StepRecord, Pack and Snapshot
+        The bytes that the record names are on disk, or come along in the pack.
+
+    Raises
+    ------
+    OSError
+        If they can't be written.
+    """
+    step, attempt = running.step, running.attempt
+    touched = running.touched or Touched()
+    work, after = _work(running, session)
+    names = work.changes.names
+    why = _why_not_kept(work, running.body, session)
+    name = pack_name(session.run_id, attempt.token, attempt.order)
+    if why or step.always:
+        contents, pack = Contents(bound=tuple(names)), Pack(name, None)
+    else:
+        contents, pack = session.checkpoints.write(name, work, session.secrets())
+    values = _digests(names, session)
+    declared = session.paths.expand(step.writes)
+    record = StepRecord(
+        run_id=session.run_id,
+        step=step.name,
+        attempt=attempt.attempt,
+        token=attempt.token,
+        order=attempt.order,
+        fingerprint=_fingerprint(running, touched, names, session),
+        evidence=evidence_of(touched, declared, step.checks, step.note, session.paths),
+        contents=replace(contents, values=values),
+        started_at=running.started,
+        completed_at=time.time(),
+        seconds=running.seconds,
+        runs_again=why,
+    )
+    return record, pack, after
+
+
+def _work(running: Running, session: Session) -> tuple[Work, variables.Snapshot]:
+    """Return what a step's body did, and the namespace after it."""
+    values, namespace = session.values(), session.namespace
+    after = variables.take(values, namespace, running.before)
+    changed = variables.changes(running.before, after)
+    work = Work(
+        changes=variables.hide(changed, values, namespace, session.secrets()),
+        around=ambient.changed(running.around, ambient.capture()),
+        outputs=running.recording,
+        result=session.result(),
+        magics=running.body.reads.magics,
+        imports=sorted(running.body.reads.modules),
+    )
+    return work, after
+
+
+def _why_not_kept(work: Work, body: Body, session: Session) -> str:
+    """Return why a step's work can't be kept whole; empty if it can."""
+    found = session.checkpoints.refusals(work)
+    unspelled = ambient.unspelled(work.around, body.reads.constants)
+    if unspelled and not found:
+        return (
+            f"os.environ[{unspelled[0]!r}]: its value is not stored, it may be secret"
+        )
+    return found
+
+
+def _digests(names: list[str], session: Session) -> dict[str, Value]:
+    """Return the digests of names as inputs of later steps."""
+    session.inputs.forget_names(names)
+    known = [name for name in names if name in session.namespace]
+    return {name: session.inputs.value(name) for name in known}
+
+
+def _fingerprint(
+    running: Running, touched: Touched, names: list[str], session: Session
+) -> Fingerprint:
+    """Return a step's fingerprint with what only its run could tell."""
+    before = ambient.stream_digests(running.around)
+    after = ambient.stream_digests(ambient.capture())
+    moved = [name for name in before if before[name] != after.get(name)]
+    if running.body.reads.seeds:
+        session.seeding.mark(moved)
+    found = running.fingerprint
+    return replace(
+        found,
+        inputs={**_implied(running, names, session), **found.inputs},
+        files=files_read(found, touched, session.paths),
+        random=session.seeding.digests(moved, running.around),
+    )
+
+
+def _implied(running: Running, names: list[str], session: Session) -> dict[str, str]:
+    """Return what changed names held before, where the source does not bind them.
+
+    They are bound again when the step is skipped, which is right only on top of what
+    the step had found. Of a name that no alias or function explains only the outcome
+    is known: the step is then skipped if it would change nothing.
+    """
+    surely_bound, ignored = running.body.reads.bound, running.step.ignore
+    held = [name for name in names if name in running.before.parts]
+    return {
+        name: running.aliases.get(name) or session.inputs.value(name).digest
+        for name in held
+        if name in session.namespace and name not in {*surely_bound, *ignored}
+    }
+
+
+def aliases(
+    names: Iterable[str], snapshot: variables.Snapshot, session: Session
+) -> dict[str, str]:
+    """Return the digests of names whose objects overlap with some that are read.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names that a step reads.
+    snapshot : Snapshot
+        The namespace before its body.
+    session : Session
+        The kernel's hold on its run.
+
+    Returns
+    -------
+    dict
+        Name → digest; a body can change these without naming them.
+    """
+    read = set(names)
+    groups = [g for g in snapshot.components if len(g) > 1 and g & read]
+    found = sorted(set().union(*groups))
+    return {name: session.inputs.value(name).digest for name in found}
