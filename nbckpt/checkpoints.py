@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nbckpt.outputs import Recording
+    from nbckpt.snapshots import Changes
     from nbckpt.store import Store, Transaction
-    from nbckpt.variables import Changes, Namespace
+    from nbckpt.variables import Namespace
     from nbckpt.watch import Touched
 
 RESULT_BYTES = 64 << 20

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nbckpt import ambient, variables
+from nbckpt import ambient, snapshots, variables
 from nbckpt.checkpoints import Work, evidence_of, files_read, pack_name
 from nbckpt.journal import Pack
 from nbckpt.records import Contents, StepRecord, Value
@@ -31,7 +31,7 @@ class Running:
     fingerprint: Fingerprint
     reason: str
     attempt: Attempt
-    before: variables.Snapshot
+    before: snapshots.Snapshot
     around: ambient.State
     aliases: dict[str, str]
     """Digests of names whose objects overlap with inputs."""
@@ -43,7 +43,7 @@ class Running:
 
 def completion(
     running: Running, session: Session
-) -> tuple[StepRecord, Pack, variables.Snapshot]:
+) -> tuple[StepRecord, Pack, snapshots.Snapshot]:
     """Write what a step leaves and return the record of it.
 
     Parameters
@@ -92,11 +92,11 @@ def completion(
     return record, pack, after
 
 
-def _work(running: Running, session: Session) -> tuple[Work, variables.Snapshot]:
+def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]:
     """Return what a step's body did, and the namespace after it."""
     values, namespace = session.values(), session.namespace
-    after = variables.take(values, namespace, running.before)
-    changed = variables.changes(running.before, after)
+    after = snapshots.take(values, namespace, running.before)
+    changed = snapshots.changes(running.before, after)
     work = Work(
         changes=variables.hide(changed, values, namespace, session.secrets()),
         around=ambient.changed(running.around, ambient.capture()),
@@ -161,7 +161,7 @@ def _implied(running: Running, names: list[str], session: Session) -> dict[str, 
 
 
 def aliases(
-    names: Iterable[str], snapshot: variables.Snapshot, session: Session
+    names: Iterable[str], snapshot: snapshots.Snapshot, session: Session
 ) -> dict[str, str]:
     """Return the digests of names whose objects overlap with some that are read.
 

@@ -55,7 +55,7 @@ def transform_line(lines: list[str]) -> list[str]:
         return lines
     rest = lines[1:]
     if rest and rest[0].startswith("%%"):
-        rest = cell_magic(rest)  # type: ignore[no-untyped-call]
+        rest = cell_magic(rest)
     return [f"get_ipython().run_line_magic('step', {line!r})\n", *rest]
 
 

@@ -165,7 +165,7 @@ class Runner:
         return Situation(
             record=record,
             now=session.fingerprint(step, body, record),
-            findings=tuple(session.verify(record)) if record else (),
+            findings=tuple(session.survey.verify(record)) if record else (),
             accepted=mark.accepted,
             rerun=mark.rerun,
             always=step.always,
@@ -196,6 +196,7 @@ class Runner:
 
     def _start(self, step: Step, body: Body, now: Fingerprint, reason: str) -> None:
         """Record the attempt, then let the body run."""
+        self.session.survey.make()
         before, around = self.session.snapshot(), ambient.capture()
         overlapping = aliases(now.inputs, before, self.session)
         # Killed after this line, the step is found as running by a dead holder.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbckpt import ambient, evidence, journal, keys, variables
+from nbckpt import ambient, journal, keys, snapshots, variables
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.checkpoints import Checkpoints, Restored
 from nbckpt.codecs import Secrets
@@ -31,6 +31,7 @@ from nbckpt.records import (
 from nbckpt.seeding import Seeding
 from nbckpt.stillness import Stillness
 from nbckpt.store import Store
+from nbckpt.survey import Survey
 from nbckpt.trust import load_secret
 from nbckpt.watch import Touched, Watch
 
@@ -126,6 +127,7 @@ class Session:
         self.checkpoints = Checkpoints(self.store, self.namespace)
         self.recorder = Recorder(self.shell, self.store.folder / "spill")
         self.watch = Watch(self.paths, self.store.folder, self._claim)
+        self.survey = Survey(self.journal, self.plan, self.paths)
         self._attempt: Attempt | None = None
         self._owned: set[str] = set()
         self._record_plan()
@@ -227,11 +229,11 @@ class Session:
         """Return the user's variables, without those that a step is not to keep."""
         return variables.user_names(self.namespace, self._hidden | self._dropped)
 
-    def snapshot(self) -> variables.Snapshot:
+    def snapshot(self) -> snapshots.Snapshot:
         """Return the namespace as it is before a body."""
         if self.stillness.snapshot is not None and self.stillness.holds:
             return self.stillness.snapshot
-        return variables.take(self.values(), self.namespace)
+        return snapshots.take(self.values(), self.namespace)
 
     def executing(self) -> None:
         """Take note that a cell, or anything else, begins to run."""
@@ -258,43 +260,14 @@ class Session:
             return found
         return replace(
             found,
-            files=self._explained(record, found.files),
+            files=self.survey.explained(record, found.files),
             random=self.seeding.digests(record.fingerprint.random, ambient.capture()),
-        )
-
-    def _explained(self, record: StepRecord, files: dict[str, str]) -> dict[str, str]:
-        """Return files as a step read them, where it or a later step changed them."""
-        writers = self._writers()
-        recorded = record.fingerprint.files
-        return {
-            name: recorded[name]
-            if name in recorded and writers.explain(record, name)
-            else now
-            for name, now in files.items()
-        }
-
-    def verify(self, record: StepRecord) -> list[str]:
-        """Return what the world does not confirm of a record."""
-        return self._writers().verify(record)
-
-    def _writers(self) -> evidence.Writers:
-        """Return who wrote which file, of the steps that the notebook still has."""
-        plan = self.journal.plan(self.run_id)
-        order = [step.name for step in plan.steps]
-        steps = self.journal.steps(self.run_id)
-        edited = {
-            step.name
-            for step in (self.plan.steps if self.plan else ())
-            if step.name in steps and steps[step.name].fingerprint.code != step.code
-        }
-        return evidence.Writers(
-            self.paths, order, steps, self.attempts(), frozenset(edited)
         )
 
     def start_watching(self, step: Step, attempt: Attempt) -> None:
         """Begin to notice files and to record outputs."""
         self._attempt = attempt
-        self._owned = self._writers().others(step.name)
+        self._owned = self.survey.writers().others(step.name)
         self.watch.touched = Touched()
         self.watch.start()
         self.recorder.start()
@@ -360,7 +333,7 @@ class Session:
         return Secrets.of_environment()
 
     def completed(
-        self, record: StepRecord, snapshot: variables.Snapshot | None
+        self, record: StepRecord, snapshot: snapshots.Snapshot | None
     ) -> None:
         """Take note of a step that is recorded."""
         self.inputs.forget_names([*record.contents.bound, *record.contents.deleted])

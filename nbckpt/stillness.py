@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nbckpt.variables import Snapshot
+    from nbckpt.snapshots import Snapshot
 
 
 class Stillness:

@@ -2,7 +2,8 @@
 
 from nbckpt.codecs.canonical import Canonical, is_local
 from nbckpt.codecs.code import global_names
-from nbckpt.codecs.encoder import Encoded, Encoder, Refusal, SecretEncoder, decode
+from nbckpt.codecs.decoder import SecretEncoder, decode
+from nbckpt.codecs.encoder import Encoded, Encoder, Refusal
 from nbckpt.codecs.secrets import Secrets
 
 __all__ = [

@@ -22,7 +22,6 @@ import xxhash
 
 from nbckpt.blobs import glances
 from nbckpt.codecs import arrays, definitions, handles, trace
-from nbckpt.codecs.secrets import Secrets, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -302,36 +301,6 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         return Refusal(trace.path_to(self._values, value), name, reason)
 
 
-class SecretEncoder(Encoder):
-    """Encodes texts that hold secrets as references to environment variables.
-
-    Parameters
-    ----------
-    namespace, values : dict
-        As for `Encoder`.
-    hidden : Secrets
-        What must not be stored.
-    """
-
-    def __init__(
-        self, namespace: Namespace, values: Namespace, hidden: Secrets
-    ) -> None:
-        super().__init__(namespace, values)
-        self._hidden = hidden
-
-    def persistent_id(self, obj: Any) -> Any:
-        """Return the parts of a text that holds a secret; None for everything else."""
-        return self._hidden.split(obj) if type(obj) is str else None
-
-
-class _Decoder(pickle.Unpickler):
-    """Decodes what was verified, filling in secrets from the environment."""
-
-    def persistent_load(self, pid: Any) -> str:
-        """Return a text that holds a secret."""
-        return join(pid)
-
-
 @functools.cache
 def _array_reducer(kind: Any) -> Any:
     """Return the reducer of an array type, looked up once a type."""
@@ -382,37 +351,3 @@ def collection_paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def decode(
-    stream: memoryview,
-    buffers: list[memoryview],
-    namespace: Namespace,
-    restored: Namespace | None = None,
-) -> Namespace:
-    """Return the names in a stream whose authenticity was verified.
-
-    Parameters
-    ----------
-    stream : memoryview
-        The stream.
-    buffers : list of memoryview
-        Its buffers; arrays use their memory without a copy.
-    namespace : dict
-        The notebook's names, which restored definitions live in.
-    restored : dict, optional
-        Names that were decoded and are not bound yet.
-
-    Returns
-    -------
-    dict
-        Name → value.
-
-    Raises
-    ------
-    Exception
-        Whatever a type raises whose library changed since.
-    """
-    with definitions.restoring(namespace, restored or {}), collection_paused():
-        found: Namespace = _Decoder(io.BytesIO(stream), buffers=buffers).load()
-    return found

@@ -39,7 +39,7 @@ def steady(obj: Any, reduced: Any, left_out: Collection[str] = ()) -> Any:
     state = reduced[2]
     if not isinstance(state, dict):
         return reduced
-    kept = {
+    kept: dict[str, Any] = {
         key: PASSING.get(key, state[key])
         for key in sorted(state)
         if key not in left_out

@@ -48,7 +48,7 @@ class Intake:
         content : mapping
             The message content; not kept.
         """
-        if is_muted() or os.getpid() != self._process:
+        if self._fold is None or is_muted() or os.getpid() != self._process:
             return
         self._waiting.append((kind, content))
         with self._lock:

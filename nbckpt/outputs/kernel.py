@@ -62,9 +62,8 @@ class KernelTap:
 
     @property
     def request(self) -> str | None:
-        """Id of the request that is recorded, or that would be."""
-        header = _header(self._shell.get_parent())
-        return header.get("msg_id") if self._intake is None else self._request
+        """Id of the request that the kernel is working on."""
+        return _header(self._shell.get_parent()).get("msg_id")
 
     def open(self, intake: Intake) -> None:
         """Begin to listen.

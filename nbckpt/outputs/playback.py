@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.outputs.kernel import SHOWN, flush
@@ -13,7 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _CHUNK = 1 << 20
+
 _QUEUE = 4 << 20
+"""Bytes that may wait in the kernel to be sent."""
+
+_BURST = 500
+"""Messages that are sent at full speed; the later ones at most one a `_PAUSE`."""
+
+_PAUSE = 0.001
 
 
 def replay(shell: Any, data: bytes | memoryview) -> None:
@@ -36,19 +44,39 @@ def replay(shell: Any, data: bytes | memoryview) -> None:
     flush(sys.stdout, sys.stderr)
     is_kernel = hasattr(getattr(shell, "kernel", None), "session")
     send = _kernel_sender(shell) if is_kernel else _terminal_sender(shell)
-    sent = 0
+    pace = _Pace() if is_kernel else None
     with muted():
         for line in _lines(data):
-            # Sending only queues; unchecked, all messages would lie in memory at once.
-            sent += len(line)
-            if sent > _QUEUE:
-                sent = 0
-                flush(sys.stdout, sys.stderr)
             message = json.loads(line)
             if message["msg_type"] not in SHOWN:
                 raise ValueError(f"{message['msg_type']!r} is no output")
             send(message["msg_type"], message["content"])
+            if pace is not None:
+                pace.keep(len(line))
     flush(sys.stdout, sys.stderr)
+
+
+class _Pace:
+    """Keeps a replay from outrunning the kernel's queue and the front end.
+
+    A publisher drops what a slow subscriber has no room for (1000 messages by default),
+    and does not tell. The first run gave the front end time between messages.
+    """
+
+    def __init__(self) -> None:
+        self._messages = 0
+        self._queued = 0
+        self._pause = threading.Event()
+
+    def keep(self, size: int) -> None:
+        """Wait, if need be, after a message of some bytes."""
+        self._messages += 1
+        self._queued += size
+        if self._queued > _QUEUE:
+            self._queued = 0
+            flush(sys.stdout, sys.stderr)
+        if self._messages > _BURST:
+            self._pause.wait(_PAUSE)
 
 
 def _lines(data: bytes | memoryview) -> Iterator[bytes]:

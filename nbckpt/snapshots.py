@@ -1,0 +1,211 @@
+"""The whole namespace at one moment, and what differs between two.
+
+The whole namespace is compared, never only what the source mentions: a stream and its
+buffers are equal exactly if a restore would give the same. Names whose objects overlap
+are one component and travel together, so that aliases and views survive.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass, field
+from typing import Any
+
+import xxhash
+
+from nbckpt.codecs import Encoded, Encoder, Refusal
+
+Namespace = dict[str, Any]
+
+
+Names = frozenset[str]
+
+
+ATOMS = (int, float, complex, bool, type(None), str, bytes)
+
+
+ATOM_BYTES = 4096
+
+
+@dataclass(slots=True)
+class Part:
+    """One name in a snapshot."""
+
+    digest: str
+    links: frozenset[Any] = frozenset()
+    views: dict[int, set[int]] = field(default_factory=dict)
+    encoded: Encoded | None = None
+    """Only while the name differs from the snapshot before."""
+    held: list[Any] = field(default_factory=list)
+    """Only while links are compared: keeps their ids from being used again."""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """The whole namespace at one moment."""
+
+    parts: dict[str, Part]
+    components: dict[Names, str]
+    """Names that overlap → digest of all of them together."""
+    shared: frozenset[int]
+    """Arrays whose memory more than one array sees."""
+    encoded: dict[Names, Encoded] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a step did to the namespace."""
+
+    components: dict[Names, Encoded]
+    deleted: tuple[str, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names that were made or changed."""
+        return sorted(set().union(*self.components))
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        """What can't be kept."""
+        return [
+            refusal
+            for encoded in self.components.values()
+            for refusal in encoded.refusals
+        ]
+
+
+def take(
+    values: Namespace, namespace: Namespace, before: Snapshot | None = None
+) -> Snapshot:
+    """Return a snapshot of the variables.
+
+    Parameters
+    ----------
+    values : dict
+        The user's variables.
+    namespace : dict
+        All names, which definitions are looked up in.
+    before : Snapshot, optional
+        Bytes are kept only of what differs from it.
+
+    Returns
+    -------
+    Snapshot
+        Holds no reference to a value that did not change.
+    """
+    shared = before.shared if before else frozenset()
+    known = before.parts if before else {}
+    parts = {n: _part(n, v, namespace, shared, known.get(n)) for n, v in values.items()}
+    seen = _shared_memory(parts)
+    if seen != shared:
+        for name in [
+            n for n, part in parts.items() if part.views.keys() & (seen ^ shared)
+        ]:
+            parts[name] = _part(name, values[name], namespace, seen, known.get(name))
+    snapshot = Snapshot(parts, {}, seen)
+    groups = _components(parts)
+    for names in groups:
+        _add_component(snapshot, names, values, namespace, before)
+    return snapshot
+
+
+def _part(
+    name: str,
+    value: Any,
+    namespace: Namespace,
+    shared: frozenset[int],
+    before: Part | None,
+) -> Part:
+    """Return one name's part of a snapshot."""
+    if _is_atom(value):
+        return Part(
+            xxhash.xxh3_128_hexdigest(
+                f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")
+            )
+        )
+    if isinstance(value, types.ModuleType):
+        return Part(f"module {value.__name__}")
+    encoded = Encoder(namespace, {name: value}, shared).encode()
+    same = before is not None and before.digest == encoded.digest
+    kept = None if same else encoded
+    return Part(encoded.digest, encoded.links, encoded.views, kept, encoded.held)
+
+
+def _is_atom(value: Any) -> bool:
+    """Tell whether a value is small, constant and alone."""
+    return type(value) in ATOMS and not (
+        isinstance(value, (str, bytes)) and len(value) > ATOM_BYTES
+    )
+
+
+def _shared_memory(parts: dict[str, Part]) -> frozenset[int]:
+    """Return the owners of memory that more than one array sees."""
+    views: dict[int, set[int]] = {}
+    for part in parts.values():
+        for owner, arrays in part.views.items():
+            views.setdefault(owner, set()).update(arrays)
+    return frozenset(owner for owner, arrays in views.items() if len(arrays) > 1)
+
+
+def _components(parts: dict[str, Part]) -> list[Names]:
+    """Group the names whose objects overlap."""
+    leader = {name: name for name in parts}
+
+    def find(name: str) -> str:
+        while leader[name] != name:
+            leader[name] = leader[leader[name]]
+            name = leader[name]
+        return name
+
+    first: dict[Any, str] = {}
+    for name, part in parts.items():
+        for link in part.links:
+            other = first.setdefault(link, name)
+            if other != name:
+                leader[find(name)] = find(other)
+    groups: dict[str, set[str]] = {}
+    for name in parts:
+        groups.setdefault(find(name), set()).add(name)
+    return [frozenset(group) for group in groups.values()]
+
+
+def _add_component(
+    snapshot: Snapshot,
+    names: Names,
+    values: Namespace,
+    namespace: Namespace,
+    before: Snapshot | None,
+) -> None:
+    """Put a component into a snapshot, with its bytes if it differs from before."""
+    ordered = sorted(names)
+    part = snapshot.parts[ordered[0]]
+    encoded, digest = part.encoded, part.digest
+    if len(names) > 1:
+        together = {name: values[name] for name in ordered}
+        encoded = Encoder(namespace, together, snapshot.shared).encode()
+        digest = encoded.digest
+    snapshot.components[names] = digest
+    if before is not None and before.components.get(names) != digest:
+        if encoded is None:
+            alone = {name: values[name] for name in ordered}
+            encoded = Encoder(namespace, alone, snapshot.shared).encode()
+        snapshot.encoded[names] = encoded
+    for name in names:
+        snapshot.parts[name].encoded, snapshot.parts[name].held = None, []
+
+
+def changes(before: Snapshot, after: Snapshot) -> Changes:
+    """Return what changed between two snapshots, the second taken against the first.
+
+    Parameters
+    ----------
+    before, after : Snapshot
+        Around a step's body.
+
+    Returns
+    -------
+    Changes
+        Components that are new or differ, and names that are gone.
+    """
+    gone = before.parts.keys() - after.parts.keys()
+    return Changes(dict(after.encoded), tuple(sorted(gone)))

@@ -1,0 +1,94 @@
+"""The evidence of a run against the world: which files are as its steps left them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nbckpt.evidence import Writers
+
+if TYPE_CHECKING:
+    from nbckpt.evidence import Paths
+    from nbckpt.journal import Journal
+    from nbckpt.records import PlanRecord, StepRecord
+
+
+class Survey:
+    """Verifies the files of a run that this process holds.
+
+    Parameters
+    ----------
+    journal : Journal
+        The run's memory.
+    plan : PlanRecord or None
+        What the notebook's file holds now, if its path is known.
+    paths : Paths
+        Names of files.
+    """
+
+    def __init__(self, journal: Journal, plan: PlanRecord | None, paths: Paths) -> None:
+        self._journal = journal
+        self._plan = plan
+        self._paths = paths
+        self._made = False
+
+    def writers(self) -> Writers:
+        """Return who wrote which file, of the steps that the notebook still has."""
+        journal = self._journal
+        order = [step.name for step in journal.plan(journal.run_id).steps]
+        steps, attempts = (
+            journal.steps(journal.run_id),
+            journal.attempts(journal.run_id),
+        )
+        return Writers(self._paths, order, steps, attempts, self._edited(steps))
+
+    def _edited(self, steps: dict[str, StepRecord]) -> frozenset[str]:
+        """Return the steps whose code in the notebook's file is another than recorded."""
+        planned = self._plan.steps if self._plan else ()
+        found = {step.name: step.code for step in planned if step.name in steps}
+        return frozenset(
+            name
+            for name, code in found.items()
+            if code != steps[name].fingerprint.code
+            and code not in self._journal.mark(self._journal.run_id, name).accepted
+        )
+
+    def verify(self, record: StepRecord) -> list[str]:
+        """Return which files of a record are not as they should be."""
+        return self.writers().verify(record)
+
+    def explained(self, record: StepRecord, files: dict[str, str]) -> dict[str, str]:
+        """Return digests of files as a step had read them, if the run explains a change.
+
+        Parameters
+        ----------
+        record : StepRecord
+            The step.
+        files : dict
+            Name → digest now.
+
+        Returns
+        -------
+        dict
+            Recorded digests of files that the step itself or one below changed.
+        """
+        writers, recorded = self.writers(), record.fingerprint.files
+        return {
+            name: recorded[name]
+            if name in recorded and writers.explain(record, name)
+            else now
+            for name, now in files.items()
+        }
+
+    def make(self) -> None:
+        """Verify the evidence of every recorded step, once, before the first body runs.
+
+        What does not check out stands in the history before anything is changed.
+        """
+        if self._made:
+            return
+        self._made = True
+        writers, steps = self.writers(), self._journal.steps(self._journal.run_id)
+        findings = {name: writers.verify(record) for name, record in steps.items()}
+        found = {name: texts for name, texts in findings.items() if texts}
+        good = len(steps) - len(found)
+        self._journal.note("surveyed", verified=good, findings=found)
