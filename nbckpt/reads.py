@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import re
 import types
 from dataclasses import dataclass, field
@@ -341,9 +342,17 @@ class _Flow(ast.NodeVisitor):
 
 
 def _names_now(code: types.CodeType) -> set[str]:
-    """Return the names that a definition's own statement loads."""
-    steps = dis.get_instructions(code)
-    return {str(step.argval) for step in steps if step.opname == "LOAD_NAME"}
+    """Return the names that a definition's own statement loads, a class's body included."""
+    found: set[str] = set()
+    stored: set[str] = set()
+    for step in dis.get_instructions(code):
+        if step.opname == "STORE_NAME":
+            stored.add(str(step.argval))
+        elif step.opname == "LOAD_NAME" and step.argval not in stored:
+            found.add(str(step.argval))
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    bodies = [c for c in inner if not c.co_flags & inspect.CO_OPTIMIZED]
+    return found.union(*map(_names_now, bodies)) - {"__name__"}
 
 
 def _names_inside(code: types.CodeType) -> set[str]:

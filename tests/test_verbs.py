@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,6 +40,7 @@ from nbckpt.verbs.verification import read_back, verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 DRIVER = """
 import json, sys
@@ -339,7 +339,7 @@ def test_unknown_run_names_those_that_there_are(lab: Lab) -> None:
 
 
 def test_notebook_without_a_run_is_not_given_another_ones(lab: Lab) -> None:
-    with pytest.raises(NotFound, match="no run of other.ipynb"):
+    with pytest.raises(NotFound, match=r"no run of other\.ipynb"):
         choose_run(lab.reader, stem="other")
 
 

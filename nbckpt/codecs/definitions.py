@@ -223,6 +223,8 @@ def reduce_class(definition: type) -> Any:
     if not isinstance(reduced, tuple):
         return reduced
     make, arguments, *rest = reduced
+    # Pickling an instance leaves this on its class; it is no change of the class.
+    rest[0][0].pop("__slotnames__", None)
     return revive_class, (definition.__qualname__, make, arguments), *rest
 
 

@@ -146,6 +146,10 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
             links = self._find_links()
         stream = self._target.getbuffer()
         marks = [glances(buffer) for buffer in self._buffers]
+        refusals = [self._locate(value, reason) for value, reason in self._refused]
+        # The pickler holds itself through its callback: without this, values that the
+        # user deletes would live until the next full collection.
+        self._values, self._refused = {}, []
         return Encoded(
             stream=stream,
             buffers=self._buffers,
@@ -153,7 +157,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
             glances=marks,
             links=links,
             views=self._views,
-            refusals=[self._locate(value, reason) for value, reason in self._refused],
+            refusals=refusals,
             files=self.files,
             types=self.types,
             held=self._kept,

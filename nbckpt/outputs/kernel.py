@@ -8,13 +8,14 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.outputs.patches import Patch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from nbckpt.outputs.intake import Intake
 
@@ -122,11 +123,12 @@ class KernelTap:
             if self._intake is not None:
                 self._hear(msg_or_type, content, parent)
             # The frames of this very message are not to be heard once more.
+            before = self._is_sending()
             self._thread.sending = True
             try:
                 return send(stream, msg_or_type, content, parent, *args, **kwargs)
             finally:
-                self._thread.sending = False
+                self._thread.sending = before
 
         return tapped
 
@@ -135,18 +137,22 @@ class KernelTap:
 
         @functools.wraps(send)
         def tapped(parts: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._intake is not None and not getattr(self._thread, "sending", False):
+            if self._intake is not None and not self._is_sending():
                 self._hear_parts(parts)
             return send(parts, *args, **kwargs)
 
         return tapped
 
+    def _is_sending(self) -> bool:
+        """Return whether this thread is within ``Session.send``."""
+        return getattr(self._thread, "sending", False)
+
     def _hear(self, message: Any, content: Any, parent: Any) -> None:
         """Take a message, given as ``Session.send`` takes it."""
         kind = message
-        if not isinstance(message, str):
-            kind = message["header"]["msg_type"]
-            content, parent = message["content"], message["parent_header"]
+        if isinstance(message, Mapping):
+            kind = message.get("header", {}).get("msg_type")
+            content, parent = message.get("content"), message.get("parent_header")
         if kind in SHOWN:
             if _header(parent).get("msg_id") == self._request:
                 self._pass_on(kind, content)
@@ -160,11 +166,11 @@ class KernelTap:
             _, header, parent, _, content = parts[parts.index(_DELIMITER) + 1 :][:5]
             self._hear(unpack(header)["msg_type"], unpack(content), unpack(parent))
 
-    def _pass_on(self, kind: str, content: Mapping[str, Any]) -> None:
+    def _pass_on(self, kind: str, content: Mapping[str, Any] | None) -> None:
         """Hand a message over, if that is still wanted."""
         intake = self._intake
         if intake is not None:
-            intake.take(kind, content)
+            intake.take(kind, content or {})
 
 
 def flush(*streams: Any) -> None:

@@ -65,7 +65,6 @@ class _Drawing:
         return (
             not (self.opaque or other.opaque)
             and other.before == other.after
-            and self.chars >= other.chars
             and self._left_by_retreat >= other._left_by_retreat
             and self._left_by_pairs >= other._left_by_pairs
             and self.cells >= other.cells
@@ -151,7 +150,8 @@ class Redraws:
 
     def _pending(self) -> int:
         """Count the characters that are held back."""
-        return sum(map(len, self._open)) + sum(d.chars for d in self._buried)
+        texts = [drawing.text for drawing in self._buried] + self._open
+        return sum(map(len, texts)) + len(texts) - 1
 
     def _add_plain(self, text: str) -> str:
         """Take text without redraws: whole lines pass through."""
@@ -270,21 +270,19 @@ def _is_known(bare: str, *, erases: bool) -> bool:
 
 def _room(bare: str) -> tuple[int, frozenset[int]]:
     """Return how many cells printable text spans, and those that tabs skip."""
-    column = 0
+    first, *others = bare.split("\t")
+    column = sum(map(_width, first))
     gaps: set[int] = set()
-    for part in re.split(r"(\t)", bare):
-        if part == "\t":
-            stop = column - column % _TAB + _TAB
-            gaps.update(range(column, stop))
-            column = stop
-        else:
-            column += sum(map(_width, part))
+    for other in others:
+        stop = column - column % _TAB + _TAB
+        gaps.update(range(column, stop))
+        column = stop + sum(map(_width, other))
     return column, frozenset(gaps)
 
 
 def _units(text: str) -> int:
     """Count characters as JavaScript does, where some count twice."""
-    return len(text) + sum(c > "\uffff" for c in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _is_narrow(text: str) -> bool:

@@ -224,8 +224,9 @@ class Tape:
 
     def _write(self, line: bytes) -> int:
         """Put bytes at the end of the file and return where."""
-        if self._end + len(line) > SPILL_LIMIT and isinstance(self._file, io.BytesIO):
-            self._spill(self._file)
+        full = self._end + len(line) > SPILL_LIMIT
+        if full and isinstance(self._file, io.BytesIO):
+            self._spill()
         start = self._end
         self._put(line)
         self._end += len(line)
@@ -239,22 +240,25 @@ class Tape:
         while rest:
             rest = rest[self._file.write(rest) :]
 
-    def _spill(self, old: io.BytesIO) -> None:
+    def _spill(self) -> None:
         """Go on in a file.
 
         Unbuffered, as a forked child that exits would write its copy of a buffer.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._file = tempfile.TemporaryFile(  # noqa: SIM115 - closed with the recording
-            buffering=0, prefix=f"{os.getpid()}-", dir=self._folder
-        )
-        self._end = 0
-        self._put(old.getvalue())
-        self._end = len(old.getvalue())
+        with self._file as old:
+            self._file = tempfile.TemporaryFile(  # noqa: SIM115 - closed with the tape
+                buffering=0, prefix=f"{os.getpid()}-", dir=self._folder
+            )
+            end, self._end = self._end, 0
+            old.seek(0)
+            self._put(old.read())
+            self._end = end
 
     def _tidy(self) -> None:
         """Drop bytes that no line needs, if they are most."""
-        if self._end - self._live > max(self._live, SPILL_LIMIT):
+        allowed = max(self._live, SPILL_LIMIT // 2)
+        if self._end - self._live > allowed or not self._live:
             self._copy()
 
     def _copy(self) -> None:
