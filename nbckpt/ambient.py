@@ -207,6 +207,9 @@ def changed(before: State, after: State) -> State:
         for name in SECTIONS
         if before[name] is not None and before[name] != after[name]
     }
+    if "logging" in found:
+        # A logger that is not listed any more was set back to no level of its own.
+        found["logging"] = {**dict.fromkeys(before["logging"], 0), **after["logging"]}
     added = [entry for entry in after["path"] if entry not in before["path"]]
     if added:
         found["path"] = [(after["path"].index(entry), entry) for entry in added]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,9 @@ FOLDERS = (
     "JUPYTER_RUNTIME_DIR",
     "MPLCONFIGDIR",
 )
+WHOLE_NOTEBOOKS = tuple(
+    Path(__file__).with_name(name) for name in ("cases", "scenarios")
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,3 +33,12 @@ def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         for name in FOLDERS:
             patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _unmeasured_kernels(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Take coverage from kernels that end by SIGKILL: it leaves no data, only costs."""
+    if any(request.path.is_relative_to(folder) for folder in WHOLE_NOTEBOOKS):
+        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)

@@ -235,7 +235,7 @@ def test_checks_that_are_not_true_are_told(checks: list[str], found: list[str]) 
 
 
 def test_check_is_evaluated_among_the_notebooks_names() -> None:
-    namespace = {"calls": []}
+    namespace: dict[str, Any] = {"calls": []}
     assert evaluate_checks(["calls.append(1) is None"], namespace) == []
     assert namespace["calls"] == [1]
 

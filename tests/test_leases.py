@@ -6,9 +6,11 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from nbckpt import leases
@@ -167,7 +169,7 @@ def test_dead_process_after_a_reboot_counts_by_its_beats(store: Store) -> None:
 def test_zombie_is_dead() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     try:
-        started = leases.psutil.Process(child.pid).create_time()
+        started = psutil.Process(child.pid).create_time()
         holder = replace(ME, pid=child.pid, started=started)
         # Waits for its end, and leaves it in the table of processes.
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -181,7 +183,7 @@ def test_holder_elsewhere_lives_as_long_as_it_beats(
     store: Store, monkeypatch: pytest.MonkeyPatch, beats: int
 ) -> None:
     clock = [1000.0]
-    monkeypatch.setattr(leases.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     observer = Leases(store)
     for beat in range(beats + 1):
         leave(store, AWAY, beat=beat)
@@ -198,7 +200,7 @@ def test_wall_clock_of_another_host_decides_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(leases.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     leave(store, AWAY, beat_at=1.0, taken_at=1.0)
     with pytest.raises(RunHeld):
         Leases(store).hold("r")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import threading
 from collections import namedtuple
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
 from nbckpt import places
@@ -21,7 +23,7 @@ Mount = namedtuple("Mount", "mountpoint fstype")  # noqa: PYI024 - as psutil's o
 
 def mounted(monkeypatch: pytest.MonkeyPatch, *mounts: tuple[str, str]) -> None:
     table: Any = [Mount(*mount) for mount in mounts]
-    monkeypatch.setattr(places.psutil, "disk_partitions", lambda **_: table)
+    monkeypatch.setattr(psutil, "disk_partitions", lambda **_: table)
 
 
 def test_folder_that_does_not_exist_yet_is_fine(tmp_path: Path) -> None:
@@ -69,7 +71,7 @@ def test_folder_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "store").mkdir(mode=0o700)
-    monkeypatch.setattr(places.os, "geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(StoreRefused, match="another user") as caught:
         places.inspect(tmp_path / "store")
     assert "nbckpt trust" in caught.value.remedy
@@ -184,7 +186,7 @@ def test_file_system_without_locks_is_refused(
     def fail(*_: object) -> None:
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr(places.fcntl, "lockf", fail)
+    monkeypatch.setattr(fcntl, "lockf", fail)
     with pytest.raises(StoreRefused, match="locks don't work"), places.locked(tmp_path):
         raise AssertionError
 

@@ -31,6 +31,7 @@ class Scene:
             (base / name).write_text("n\n1\n")
         (base / "sub").mkdir()
         (base / "sub" / "c.csv").write_text("c")
+        (base / ".nbckpt").mkdir()
         self.paths = Paths(base)
         self.before = {name: self.paths.digest(name) for name in ("a.csv", "b.csv")}
         self.watch = Watch(self.paths, base / ".nbckpt", self.claims.append)
@@ -171,7 +172,13 @@ def test_file_is_claimed_before_it_is_changed_and_once(scene: Scene) -> None:
         seen.append(f"{name} {path.read_text()!r}")
 
     scene.watch._claim = claim
-    scene.see(lambda _: [path.write_text("1"), append(path), path.unlink()])
+
+    def action(_: Path) -> None:
+        path.write_text("1")
+        append(path)
+        path.unlink()
+
+    scene.see(action)
     assert seen == ["a.csv 'n\\n1\\n'"]
 
 
@@ -184,7 +191,7 @@ def test_missing_file_that_is_looked_for_is_no_input(scene: Scene) -> None:
 
 
 UNNOTICED: dict[str, Callable[[Path], object]] = {
-    "the store": lambda b: (b / ".nbckpt").mkdir() or (b / ".nbckpt/x").write_text(""),
+    "the store": lambda b: (b / ".nbckpt" / "x").write_text(""),
     "the standard library": lambda _: Path(os.__file__).read_text(),
     "installed packages": lambda _: Path(np.__file__).read_text(),
     "the system's files": lambda _: Path("/proc/self/status").read_text(),
