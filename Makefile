@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --use-pep517
 # Large; where it can't be had, the tests that need it skip themselves.
 TORCH := torch==2.13.0
 
@@ -31,7 +31,7 @@ unit: $(VENV)/test.stamp ## the tests of tests/
 	$(BIN)/coverage run -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel
-	$(BIN)/coverage run -m pytest --nbval --nbckpt-twice notebooks
+	$(BIN)/coverage run -m pytest --nbval --nbckpt-fresh --nbckpt-twice notebooks
 
 bench: $(VENV)/test.stamp ## cost of a step, as multiples of the plain way
 	$(BIN)/python -m pytest -s tests/bench

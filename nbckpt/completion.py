@@ -135,10 +135,13 @@ def _fingerprint(
     moved = [name for name in before if before[name] != after.get(name)]
     if running.body.reads.seeds:
         session.seeding.mark(moved)
-    found = running.fingerprint
+    found, implied = running.fingerprint, _implied(running, names, session)
+    modules, versions = session.inputs.grounds(implied)
     return replace(
         found,
-        inputs={**_implied(running, names, session), **found.inputs},
+        inputs={**implied, **found.inputs},
+        modules={**modules, **found.modules},
+        versions={**versions, **found.versions},
         files=files_read(found, touched, session.paths),
         random=session.seeding.digests(moved, running.around),
     )

@@ -78,6 +78,11 @@ class Reader:
         records = [StepRecord.from_json(value) for value in found]
         return {record.step: record for record in records}
 
+    def attempt(self, run_id: str, step: str) -> Attempt | None:
+        """Return the last attempt of a step, or None if it was never begun."""
+        found = self.store.get(f"attempt/{run_id}/{step}")
+        return None if found is None else Attempt.from_json(found)
+
     def attempts(self, run_id: str) -> dict[str, Attempt]:
         """Return the last attempt of each step by name."""
         found = [v for _, v in self.store.scan(f"attempt/{run_id}/")]

@@ -163,7 +163,7 @@ class Inputs:
                 step.ignore
             )
         values = {name: self.value(name) for name in sorted(names)}
-        modules = self._modules(body, values)
+        modules = self._modules(body.reads.modules, values)
         return Fingerprint(
             code=body.code,
             options=step.options_fingerprint,
@@ -201,9 +201,26 @@ class Inputs:
                 )
         return ""
 
-    def _modules(self, body: Body, values: dict[str, Value]) -> set[str]:
+    def grounds(self, names: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Return what the values of names rest on.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of the namespace.
+
+        Returns
+        -------
+        tuple of dict and dict
+            Local module → digest of its source; package → version.
+        """
+        modules = self._modules((), {name: self.value(name) for name in names})
+        local = {name: _source_digest(name) for name in modules if _is_local(name)}
+        return local, _versions(modules)
+
+    def _modules(self, imported: Iterable[str], values: dict[str, Value]) -> set[str]:
         """Return the modules that a step rests on."""
-        found = set(body.reads.modules)
+        found = set(imported)
         for name, value in values.items():
             found |= set(value.modules)
             if isinstance(self.namespace[name], types.ModuleType):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import json
 import types
 import typing
@@ -79,10 +80,17 @@ class Record:
         TypeError
             If a key is unknown or a needed one is missing.
         """
-        hints = typing.get_type_hints(cls)
+        kind: Any = cls
+        hints = _hints(kind)
         return cls(
             **{key: _revive(hints.get(key), value) for key, value in data.items()}
         )
+
+
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    """Return the types of a record's fields, found out once."""
+    return typing.get_type_hints(cls)
 
 
 def _revive(hint: Any, value: Any) -> Any:

@@ -160,7 +160,7 @@ class Runner:
         session = self.session
         found, damaged = readable(session.store, f"step/{session.run_id}/{step.name}")
         record = StepRecord.from_json(found) if found else None
-        attempt = session.attempts().get(step.name)
+        attempt = session.journal.attempt(session.run_id, step.name)
         mark = session.journal.mark(session.run_id, step.name)
         return Situation(
             record=record,

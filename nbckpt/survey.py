@@ -54,7 +54,7 @@ class Survey:
 
     def verify(self, record: StepRecord) -> list[str]:
         """Return which files of a record are not as they should be."""
-        return self.writers().verify(record)
+        return self.writers().verify(record) if record.evidence.files else []
 
     def explained(self, record: StepRecord, files: dict[str, str]) -> dict[str, str]:
         """Return digests of files as a step had read them, if the run explains a change.
@@ -71,7 +71,10 @@ class Survey:
         dict
             Recorded digests of files that the step itself or one below changed.
         """
-        writers, recorded = self.writers(), record.fingerprint.files
+        recorded = record.fingerprint.files
+        if files == recorded:
+            return files
+        writers = self.writers()
         return {
             name: recorded[name]
             if name in recorded and writers.explain(record, name)

@@ -46,7 +46,7 @@ def numpy_random() -> Any:
 # Label → section, action, what tells whether it is as after the action.
 ACTIONS: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
     "python's random": ("random", lambda: random.gauss(0, 1), random.getstate),
-    "numpy's random": ("numpy", numpy_random, lambda: np.random.get_state()[2]),  # noqa: NPY002
+    "numpy's random": ("numpy", numpy_random, lambda: str(np.random.get_state())),  # noqa: NPY002
     "folder": ("folder", lambda: os.chdir("sub"), os.getcwd),
     "recursion limit": (
         "recursion",

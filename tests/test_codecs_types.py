@@ -523,3 +523,70 @@ def test_every_refusal_names_type_and_reason(table: Table) -> None:
         for path, text in table.saved[label]:
             assert text.startswith(f"{path}: ")
             assert text.endswith(")")
+
+
+IN_CELLS = [
+    "array and its view",
+    "frame",
+    "fitted model",
+    "dataclass",
+    "enum",
+    "closures over one cell",
+    "cached function",
+    "figure",
+    "numpy generator",
+    "ended thread",
+]
+REFUSED_IN_CELLS = ["generator", "connection in an object", "running executor"]
+KERNEL = """
+import json, os, pathlib, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+cells = json.loads(pathlib.Path(sys.argv[1]).read_text())
+results = []
+shell.run_cell(cells["setup"]).raise_error()
+shell.run_cell("%load_ext nbckpt").raise_error()
+for code, check in cells["steps"]:
+    name = f"s{len(results)}"
+    shell.run_cell(f"%%step {name}\\n{code}").raise_error()
+    decision = shell.user_ns["__nbckpt__"].runner.last[name]
+    # A plain cell, so that what the check itself changes is no secret of the step's.
+    shell.run_cell(f"ok = bool({check or True})").raise_error()
+    true = shell.user_ns["ok"]
+    results.append([type(decision).__name__, getattr(decision, "reason", ""), true])
+pathlib.Path(sys.argv[2]).write_text(json.dumps(results))
+os._exit(0)
+"""
+
+
+def test_values_come_back_or_run_again_through_real_step_cells(tmp_path: Path) -> None:
+    steps = [KEPT[label] for label in IN_CELLS]
+    steps += [(REFUSED[label][0], "") for label in REFUSED_IN_CELLS]
+    setup = SETUP.removesuffix("import torch\n")
+    (tmp_path / "cells").write_text(json.dumps({"setup": setup, "steps": steps}))
+    results = []
+    for number in ("1", "2"):
+        subprocess.run(
+            [sys.executable, "-c", KERNEL, tmp_path / "cells", tmp_path / number],
+            env={**os.environ, "TYPES_TMP": str(tmp_path)},
+            cwd=tmp_path,
+            check=True,
+            timeout=120,
+            capture_output=True,
+        )
+        results.append(json.loads((tmp_path / number).read_text()))
+    first, second = (
+        dict(zip([*IN_CELLS, *REFUSED_IN_CELLS], r, strict=True)) for r in results
+    )
+    assert {
+        label: found[0] for label, found in first.items() if found[0] != "Run"
+    } == {}
+    assert {
+        label: second[label]
+        for label in IN_CELLS
+        if second[label][::2] != ["Skip", True]
+    } == {}
+    for label in REFUSED_IN_CELLS:
+        decision, reason, _ = second[label]
+        assert decision == "Run"
+        assert reason.startswith(f"it can't be kept: {REFUSED[label][1]}: ")

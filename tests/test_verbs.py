@@ -467,7 +467,7 @@ def test_accept_of_step_without_record_is_refused(lab: Lab) -> None:
 
 def test_accept_without_notebook_asks_for_it(lab: Lab) -> None:
     lab.complete("load")
-    with pytest.raises(NotFound, match="--notebook"):
+    with pytest.raises(NotFound, match=r"--notebook"):
         marks.accept(lab.store, lab.run, "load")
 
 

@@ -37,6 +37,8 @@ from nbckpt.verbs.starting import find_start
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from nbckpt.identity import Wish
+
 COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 EXITS = {"StopForHuman": 3, "RunHeld": 4, "Fenced": 4}
 DEATHS = 2
@@ -120,6 +122,13 @@ def _to_stderr(line: str) -> None:
 def _checked(order: Order) -> Order:
     """Refuse a wrong order before anything starts; add what the notebook asks for."""
     cells = read_cells(order.notebook)
+    _check_output(order)
+    read_plan([c.source for c in cells if "raises-exception" not in c.tags], parse_body)
+    return _with_start(order, find_start(cell.source for cell in cells))
+
+
+def _check_output(order: Order) -> None:
+    """Refuse an output that would replace the source, or that has no folder."""
     if order.target == order.notebook:
         raise BadStep(
             "--output names the notebook itself",
@@ -129,8 +138,10 @@ def _checked(order: Order) -> Order:
         raise BadStep(
             f"--output: there is no folder {order.target.parent}", "Make it first"
         )
-    read_plan([c.source for c in cells if "raises-exception" not in c.tags], parse_body)
-    start = find_start(cell.source for cell in cells)
+
+
+def _with_start(order: Order, start: Wish) -> Order:
+    """Return the order with what the notebook's own start line asks for."""
     if start.run_id and order.run_id not in {"", start.run_id}:
         raise BadStep(
             f"the notebook names its run {start.run_id!r} itself (%nbckpt start)",

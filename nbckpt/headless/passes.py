@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import io
 import re
@@ -145,10 +146,9 @@ class Pass:
         from nbclient.exceptions import CellExecutionError, DeadKernelError
 
         kind: Any
+        client = self._client()
         try:
-            await self._client().async_execute(
-                env=self._environment, stderr=self._errors
-            )
+            await client.async_execute(env=self._environment, stderr=self._errors)
         except CellExecutionError as error:
             kind = "stopped" if self._stops else "failed"
             return End(kind, self._cell, str(error.ename), str(error.evalue))
@@ -165,6 +165,9 @@ class Pass:
             return End(
                 "unstarted", -1, type(error).__name__, self._last_words() or str(error)
             )
+        finally:
+            # A kernel that did not start leaves it behind, to fail at our own exit.
+            atexit.unregister(client._cleanup_kernel)
         return End("completed", self._cell)
 
     def _client(self) -> Any:

@@ -161,7 +161,8 @@ class Session:
         if self._client is not None:
             self._client.stop_channels()
         if self.alive:
-            self.manager.shutdown_kernel(now=True)
+            # A killed kernel leaves no figures of coverage.
+            self.manager.shutdown_kernel(now="COVERAGE_RUN" not in os.environ)
         self.manager.cleanup_resources()
 
     def _listen(self, msg_id: str, outputs: list[Output], end: float) -> bool:

@@ -12,6 +12,7 @@ import os
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,19 +25,21 @@ if TYPE_CHECKING:
 
 ALL = bool(os.environ.get("NBCKPT_KILL_ALL"))
 POINTS = 40
+# Workers of pytest-xdist are side by side already.
+LABS = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
 MOMENTS = 60 if ALL else 6
 
 
 @dataclass
 class Bench:
-    """Two laboratories that work side by side, and an uninterrupted run."""
+    """Laboratories that work side by side, and an uninterrupted run."""
 
     labs: list[Lab]
     whole: Outcome
     seconds: float
 
     def try_all(self, jobs: list[tuple[str, dict[str, Any]]]) -> list[Verdict]:
-        """Try each job, half of them in each laboratory."""
+        """Try each job, the laboratories taking turns."""
         with ThreadPoolExecutor(len(self.labs)) as pool:
             parts = [
                 pool.submit(self._try_some, lab, jobs[number :: len(self.labs)])
@@ -53,12 +56,14 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    folders = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
-    with Lab(folders[0]) as one, Lab(folders[1]) as two:
-        folder = one.new_folder()
+    with ExitStack() as stack:
+        labs = [
+            stack.enter_context(Lab(tmp_path_factory.mktemp("lab"))) for _ in range(LABS)
+        ]
+        folder = labs[0].new_folder()
         began = time.monotonic()
-        whole = one.run(folder)
-        yield Bench([one, two], whole, time.monotonic() - began)
+        whole = labs[0].run(folder)
+        yield Bench(labs, whole, time.monotonic() - began)
 
 
 def problems(verdicts: list[Verdict]) -> list[str]:
