@@ -246,6 +246,9 @@ class Checkpoints:
             self.forget()
 
 
+PACK_NAME_PARTS = 4
+
+
 def pack_name(run_id: str, token: int, order: int) -> str:
     """Return a new pack's name, which tells whose it is while no record names it."""
     return f"{run_id}.{token}.{order}.{secrets.token_hex(4)}"
@@ -309,7 +312,10 @@ def _drop_unused_rows(transaction: Transaction) -> None:
 
 def _is_being_written(reader: Reader, name: str) -> bool:
     """Tell whether a pack without a record belongs to a living holder."""
-    run_id, token, *_ = name.rsplit(".", 3)
+    parts = name.rsplit(".", 3)
+    if len(parts) != PACK_NAME_PARTS:
+        return False
+    run_id, token, *_ = parts
     lease = reader.lease(run_id)
     if lease is None or str(lease.token) != token:
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbckpt.errors import NotFound, StoreDamaged
 from nbckpt.records import (
@@ -11,12 +11,43 @@ from nbckpt.records import (
     Lease,
     Mark,
     PlanRecord,
+    Record,
     RunRecord,
     StepRecord,
 )
 
 if TYPE_CHECKING:
     from nbckpt.store import Store
+
+
+R = TypeVar("R", bound=Record)
+
+
+def revived(kind: type[R], value: Any) -> R:
+    """Return a record, or say that what is there is none.
+
+    Parameters
+    ----------
+    kind : type
+        What it should be.
+    value : object
+        JSON values; of a foreign store they can be anything.
+
+    Returns
+    -------
+    Record
+        The record.
+
+    Raises
+    ------
+    StoreDamaged
+        If the values have another shape.
+    """
+    try:
+        return kind.from_json(value)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        what = f"the store holds something else where a {kind.__name__} should be"
+        raise StoreDamaged(what, "Nothing of it is used") from None
 
 
 class Reader:
@@ -33,7 +64,7 @@ class Reader:
 
     def runs(self) -> list[RunRecord]:
         """Return all runs, oldest first."""
-        found = [RunRecord.from_json(value) for _, value in self.store.scan("run/")]
+        found = [revived(RunRecord, value) for _, value in self.store.scan("run/")]
         return sorted(found, key=lambda run: run.created_at)
 
     def run(self, run_id: str) -> RunRecord:
@@ -50,7 +81,7 @@ class Reader:
             raise NotFound(
                 f"there is no run {run_id!r} in {self.store.folder}", f"Known: {known}"
             )
-        return RunRecord.from_json(found)
+        return revived(RunRecord, found)
 
     def current(self, stem: str) -> str | None:
         """Return the run that a notebook is in, or None."""
@@ -60,44 +91,44 @@ class Reader:
     def plan(self, run_id: str) -> PlanRecord:
         """Return a run's plan; empty if none was recorded."""
         found = self.store.get(f"plan/{run_id}")
-        return PlanRecord() if found is None else PlanRecord.from_json(found)
+        return PlanRecord() if found is None else revived(PlanRecord, found)
 
     def lease(self, run_id: str) -> Lease | None:
         """Return who holds a run, or None."""
         found = self.store.get(f"lease/{run_id}")
-        return None if found is None else Lease.from_json(found)
+        return None if found is None else revived(Lease, found)
 
     def step(self, run_id: str, step: str) -> StepRecord | None:
         """Return a step's record, or None if it was not completed."""
         found = self.store.get(f"step/{run_id}/{step}")
-        return None if found is None else StepRecord.from_json(found)
+        return None if found is None else revived(StepRecord, found)
 
     def steps(self, run_id: str) -> dict[str, StepRecord]:
         """Return the records of a run's completed steps by name."""
         found = [v for _, v in self.store.scan(f"step/{run_id}/")]
-        records = [StepRecord.from_json(value) for value in found]
+        records = [revived(StepRecord, value) for value in found]
         return {record.step: record for record in records}
 
     def attempt(self, run_id: str, step: str) -> Attempt | None:
         """Return the last attempt of a step, or None if it was never begun."""
         found = self.store.get(f"attempt/{run_id}/{step}")
-        return None if found is None else Attempt.from_json(found)
+        return None if found is None else revived(Attempt, found)
 
     def attempts(self, run_id: str) -> dict[str, Attempt]:
         """Return the last attempt of each step by name."""
         found = [v for _, v in self.store.scan(f"attempt/{run_id}/")]
-        attempts = [Attempt.from_json(value) for value in found]
+        attempts = [revived(Attempt, value) for value in found]
         return {attempt.step: attempt for attempt in attempts}
 
     def mark(self, run_id: str, step: str) -> Mark:
         """Return what a person said of a step."""
         found = self.store.get(f"mark/{run_id}/{step}")
-        return Mark() if found is None else Mark.from_json(found)
+        return Mark() if found is None else revived(Mark, found)
 
     def history(self, run_id: str, after: str = "") -> list[tuple[str, Event]]:
         """Return the lines of a run's history, oldest first, each with its key."""
         lines = self.store.scan(f"history/{run_id}/", after)
-        return [(key, Event.from_json(value)) for key, value in lines]
+        return [(key, revived(Event, value)) for key, value in lines]
 
 
 def readable(store: Store, key: str) -> tuple[Any, str]:

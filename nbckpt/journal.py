@@ -8,7 +8,7 @@ is on disk before, so a record never names bytes that are not there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,9 @@ from nbckpt.records import (
     StepState,
 )
 from nbckpt.store import Store, Transaction
+
+UNNAMED = "notebook"
+"""Name of the runs of kernels that don't know their notebook."""
 
 Guard = Callable[[Transaction], None]
 
@@ -347,6 +350,33 @@ def open_run(
         return run
 
     return store.transact(change)
+
+
+def adopt(store: Store, stem: str, steps: Sequence[str]) -> None:
+    """Make a run that no notebook was known of the current run of a notebook.
+
+    Some clients start a kernel without telling it its notebook; its run is then named
+    after none. Once the same notebook is run by name, its work is taken up.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    stem : str
+        The notebook's name.
+    steps : sequence of str
+        Its steps in order; the run's plan must have the same.
+    """
+
+    def change(transaction: Transaction) -> None:
+        unnamed = transaction.get(f"current/{UNNAMED}")
+        if unnamed is None or transaction.get(f"current/{stem}") is not None:
+            return
+        plan = transaction.get(f"plan/{unnamed['run_id']}") or {"steps": []}
+        if steps and [step["name"] for step in plan["steps"]] == list(steps):
+            transaction.put(f"current/{stem}", unnamed)
+
+    store.transact(change)
 
 
 def _taken(transaction: Transaction) -> set[str]:

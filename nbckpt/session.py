@@ -114,8 +114,8 @@ class Session:
             return
         self.store = self._store or self.open_store()
         self._store = self.store
-        run = self._open_run()
         self.plan = self._read_plan()
+        run = self._open_run()
         if self._leases is None or self._leases.store is not self.store:
             self._leases = Leases(self.store)
         self._hold = self._leases.hold(run.run_id, self.wish.overlap)
@@ -151,6 +151,9 @@ class Session:
             wish.version,
         )
         fresh = wish.fresh or wish.overlap == "concurrent"
+        if self.plan is not None and not wish.run_id and not fresh:
+            names = [step.name for step in self.plan.steps]
+            journal.adopt(self.store, self.identity.stem, names)
         run = journal.open_run(self.store, self.identity.stem, wanted, fresh=fresh)
         # Taken: a second start in this kernel means this run, not a new one each time.
         self.wish = replace(wish, run_id=run.run_id, fresh=False)

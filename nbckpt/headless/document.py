@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import json
+import keyword
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ def parameter_source(parameters: dict[str, str]) -> str:
         If a name is none that Python can assign to.
     """
     for name in parameters:
-        if not name.isidentifier():
+        if not name.isidentifier() or keyword.iskeyword(name):
             raise BadStep(
                 f"-p {name}: that is no name", "Write for example: -p DAY 2026-11-29"
             )

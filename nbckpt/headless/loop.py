@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
-from nbckpt.cells import parse_body, read_cells
+from nbckpt.cells import parse_body, read_cells, read_sources
 from nbckpt.errors import BadStep, NotFound, RunHeld
 from nbckpt.headless.document import make_copy, save
 from nbckpt.headless.passes import End, Pass
 from nbckpt.headless.progress import Progress, Say
 from nbckpt.history import Reader
-from nbckpt.journal import open_run
+from nbckpt.journal import adopt, open_run
 from nbckpt.leases import describe, standing
 from nbckpt.plan import read_plan, step_line
 from nbckpt.records import Overlap, RunRecord
@@ -200,6 +200,10 @@ def _open(order: Order, store: Store) -> RunRecord:
     fresh = order.fresh or order.overlap == "concurrent"
     if fresh and not order.run_id:
         return open_run(store, order.notebook.stem, wanted, fresh=True)
+    if not order.run_id:
+        sources = read_sources(order.notebook)
+        plan = read_plan(sources, parse_body, strict=False)
+        adopt(store, order.notebook.stem, [step.name for step in plan.steps])
     opened = open_run(store, order.notebook.stem, wanted)
     lease = Reader(store).lease(opened.run_id)
     if (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import diskcache
 
 from nbckpt import places, records
-from nbckpt.errors import StoreRefused
+from nbckpt.errors import StoreDamaged, StoreRefused
 from nbckpt.store.database import SETTINGS, StrictDisk, translated
 
 if TYPE_CHECKING:
@@ -119,6 +119,11 @@ def _open_cache(folder: Path, secret: Secret) -> Any:
 def _mark_schema(transaction: Transaction) -> None:
     """Mark a store of an older schema as one that has newer records from now on."""
     meta = transaction.get(META)
+    if meta is None:
+        raise StoreDamaged(
+            "the store has lost the mark that tells whose it is",
+            "Nothing of it was used. Move it aside and run again",
+        )
     if meta["schema_version"] < records.SCHEMA_VERSION:
         transaction.put(META, {**meta, "schema_version": records.SCHEMA_VERSION})
 

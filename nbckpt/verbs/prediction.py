@@ -168,6 +168,8 @@ class _Oracle:
             for step in steps
             if (record := self._records.get(step.step.name)) is not None
             and record.fingerprint.code != step.planned.code
+            and step.planned.code
+            not in self._known.marks.get(step.step.name, Mark()).accepted
         }
         names = [step.step.name for step in steps]
         return Writers(

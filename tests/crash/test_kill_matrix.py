@@ -58,7 +58,8 @@ class Bench:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with ExitStack() as stack:
         labs = [
-            stack.enter_context(Lab(tmp_path_factory.mktemp("lab"))) for _ in range(LABS)
+            stack.enter_context(Lab(tmp_path_factory.mktemp("lab")))
+            for _ in range(LABS)
         ]
         folder = labs[0].new_folder()
         began = time.monotonic()
