@@ -27,14 +27,15 @@ lint: $(VENV)/test.stamp ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: $(VENV)/test.stamp ## the tests of tests/
+unit: $(VENV)/test.stamp ## the examples in docstrings, and the tests of tests/
+	$(BIN)/coverage run -m pytest --doctest-modules nbckpt
 	$(BIN)/coverage run -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel
 	$(BIN)/coverage run -m pytest --nbval --nbckpt-fresh --nbckpt-twice notebooks
 
 bench: $(VENV)/test.stamp ## cost of a step, as multiples of the plain way
-	$(BIN)/python -m pytest -s tests/bench
+	$(BIN)/python -m tests.bench
 
 kill-all: $(VENV)/test.stamp ## the kill matrix at every point, not at a sample
 	NBCKPT_KILL_ALL=1 $(BIN)/python -m pytest -s tests/crash

@@ -6,29 +6,33 @@ Answers go to standard output, everything else to standard error. Exit codes: 0 
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nbckpt import headless
-from nbckpt.checkpoints import collect
 from nbckpt.errors import CheckFailed, NbckptError, RunHeld, SaveFailed, StopForHuman
 from nbckpt.history import Reader
 from nbckpt.trust import load_secret
-from nbckpt.trusting import adopt
-from nbckpt.verbs import marks, overview, planning, status, steps, verification
+from nbckpt.trusting import adopt, trusted_text
+from nbckpt.verbs import overview, status
 from nbckpt.verbs.drawing import answer
-from nbckpt.verbs.notebook import trusted_text
-from nbckpt.verbs.opening import DEFAULT, changing, choose_run, looking
+from nbckpt.verbs.late import late
+from nbckpt.verbs.opening import changing, choose_run, looking
 from nbckpt.verbs.pages import printable, size
+from nbckpt.verbs.targets import folder_of, notebook_named, run_named, store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nbckpt.records import RunRecord
+    from nbckpt import checkpoints, headless
+    from nbckpt.verbs import marks, planning, steps, verification
+else:
+    checkpoints, headless = late("nbckpt.checkpoints"), late("nbckpt.headless")
+    marks, planning = late("nbckpt.verbs.marks"), late("nbckpt.verbs.planning")
+    steps, verification = late("nbckpt.verbs.steps"), late("nbckpt.verbs.verification")
+
 
 FAMILIES = {
     "run": ("run", "rerun"),
@@ -130,45 +134,6 @@ def _run_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def store_folder(store: str, notebook: Path | None = None) -> Path:
-    """Return the folder of the store that is meant.
-
-    Parameters
-    ----------
-    store : str
-        From ``--store``; empty if not given.
-    notebook : Path, optional
-        The notebook that is named.
-
-    Returns
-    -------
-    Path
-        Absolute.
-    """
-    if store:
-        return Path(store).absolute()
-    beside = notebook.absolute().parent if notebook else Path.cwd()
-    return beside / (os.environ.get("NBCKPT_STORE") or DEFAULT)
-
-
-def _notebook(target: str) -> Path | None:
-    """Return the notebook that a target names; other targets are run ids."""
-    return Path(target) if target.endswith(".ipynb") else None
-
-
-def _folder(store: str, target: str) -> Path:
-    """Return the store's folder for a target."""
-    return store_folder(store, _notebook(target))
-
-
-def _run_of(reader: Reader, target: str) -> RunRecord:
-    """Return the run that a target means."""
-    notebook = _notebook(target)
-    if notebook is None:
-        return choose_run(reader, target)
-    return choose_run(reader, stem=notebook.stem)
-
-
 @commands.command("status")
 @click.argument("target", metavar="[RUN]", default="")
 @_json_option
@@ -183,8 +148,8 @@ def status_command(target: str, store: str, *, as_json: bool) -> None:
     nbckpt status
     nbckpt status etl-1 --json
     """
-    with looking(_folder(store, target)) as reader:
-        data = status.status(reader, _run_of(reader, target))
+    with looking(folder_of(store, target)) as reader:
+        data = status.status(reader, run_named(reader, target))
         answer(data, overview.status_page, as_json=as_json)
 
 
@@ -201,8 +166,8 @@ def plan_command(target: str, store: str, *, as_json: bool) -> None:
     \b
     nbckpt plan etl.ipynb
     """
-    notebook = _notebook(target)
-    with looking(_folder(store, target)) as reader:
+    notebook = notebook_named(target)
+    with looking(folder_of(store, target)) as reader:
         if notebook is not None:
             data = planning.plan_notebook(reader, notebook.absolute())
         else:
@@ -224,8 +189,8 @@ def show_command(step: str, target: str, store: str, *, as_json: bool) -> None:
     nbckpt show clean
     nbckpt show clean --run etl-1 --json
     """
-    with looking(_folder(store, target)) as reader:
-        data = steps.show(reader, _run_of(reader, target), step)
+    with looking(folder_of(store, target)) as reader:
+        data = steps.show(reader, run_named(reader, target), step)
         answer(data, steps.show_page, as_json=as_json)
 
 
@@ -242,8 +207,8 @@ def explain_command(step: str, target: str, store: str, *, as_json: bool) -> Non
     \b
     nbckpt explain fit
     """
-    with looking(_folder(store, target)) as reader:
-        data = steps.explain(reader, _run_of(reader, target), step)
+    with looking(folder_of(store, target)) as reader:
+        data = steps.explain(reader, run_named(reader, target), step)
         answer(data, steps.explain_page, as_json=as_json)
 
 
@@ -274,8 +239,8 @@ def verify_command(target: str, store: str, *, as_json: bool) -> int:
     \b
     nbckpt verify
     """
-    with looking(_folder(store, target)) as reader:
-        data = verification.verify(reader, _run_of(reader, target))
+    with looking(folder_of(store, target)) as reader:
+        data = verification.verify(reader, run_named(reader, target))
         answer(data, verification.verify_page, as_json=as_json)
     return 0 if data["ok"] else 1
 
@@ -294,8 +259,8 @@ def rerun_command(step: str, target: str, store: str) -> None:
     nbckpt rerun fetch
     nbckpt run etl.ipynb
     """
-    with changing(_folder(store, target)) as opened:
-        click.echo(marks.rerun(opened, _run_of(Reader(opened), target), step))
+    with changing(folder_of(store, target)) as opened:
+        click.echo(marks.rerun(opened, run_named(Reader(opened), target), step))
 
 
 @commands.command("accept")
@@ -313,8 +278,8 @@ def accept_command(step: str, notebook: str | None, target: str, store: str) -> 
     nbckpt accept clean
     """
     path = Path(notebook).absolute() if notebook else None
-    with changing(store_folder(store, path or _notebook(target))) as opened:
-        run = _run_of(Reader(opened), target or notebook or "")
+    with changing(store_folder(store, path or notebook_named(target))) as opened:
+        run = run_named(Reader(opened), target or notebook or "")
         click.echo(marks.accept(opened, run, step, path))
 
 
@@ -329,7 +294,7 @@ def gc_command(store: str) -> None:
     nbckpt gc
     """
     with changing(store_folder(store)) as opened:
-        swept = collect(opened)
+        swept = checkpoints.collect(opened)
         click.echo(f"removed {swept.files} files, {size(swept.bytes)}")
 
 

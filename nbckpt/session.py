@@ -143,29 +143,19 @@ class Session:
 
     def _open_run(self) -> RunRecord:
         """Return the run, begun if need be; refuse another workflow version."""
-        wish = self.wish
-        notebook = str(self.identity.notebook or "")
-        wanted = RunRecord(
-            keys.check_run_id(wish.run_id) if wish.run_id else "",
-            notebook,
-            wish.version,
-        )
+        wish, stem = self.wish, self.identity.stem
+        run_id = keys.check_run_id(wish.run_id) if wish.run_id else ""
+        wanted = RunRecord(run_id, str(self.identity.notebook or ""), wish.version)
         fresh = wish.fresh or wish.overlap == "concurrent"
-        if self.plan is not None and not wish.run_id and not fresh:
-            names = [step.name for step in self.plan.steps]
-            journal.adopt(self.store, self.identity.stem, names)
-        run = journal.open_run(self.store, self.identity.stem, wanted, fresh=fresh)
+        if not run_id and not fresh:
+            planned = self.plan.steps if self.plan else ()
+            journal.adopt(self.store, stem, [step.name for step in planned])
+        run = journal.open_run(self.store, stem, wanted, fresh=fresh)
         # Taken: a second start in this kernel means this run, not a new one each time.
         self.wish = replace(wish, run_id=run.run_id, fresh=False)
         if run.why:
             sys.stderr.write(f"nbckpt: {run.why}; this is {run.run_id}\n")
-        if wish.version and run.version != wish.version:
-            raise StopForHuman(
-                f"run {run.run_id} was begun with version {run.version or 'none'}, "
-                f"this notebook is version {wish.version}",
-                f"Resume it with --version {run.version or '(none)'}, begin anew with "
-                "--fresh, or stop here and look: nbckpt status",
-            )
+        _check_version(run, wish.version)
         return run
 
     def _read_plan(self) -> PlanRecord | None:
@@ -363,6 +353,18 @@ class Session:
         self.store.close()
         self._store = None
         atexit.unregister(self.release)
+
+
+def _check_version(run: RunRecord, version: str) -> None:
+    """Stop if a run was begun with another workflow version."""
+    if version and run.version != version:
+        begun = run.version or "none"
+        raise StopForHuman(
+            f"run {run.run_id} was begun with version {begun}, "
+            f"this notebook is version {version}",
+            f"Resume it with --version {begun}, begin anew with --fresh, or stop here "
+            "and look: nbckpt status",
+        )
 
 
 def _once_more(

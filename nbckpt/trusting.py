@@ -61,6 +61,26 @@ def adopt(folder: Path, secret: Secret) -> int:
             raise translated(error, folder) from None
 
 
+def trusted_text(count: int, folder: Path) -> str:
+    """Return what trusting a store did.
+
+    Parameters
+    ----------
+    count : int
+        Records that were sealed.
+    folder : Path
+        The store's folder.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    if not count:
+        return f"the store {folder} is yours already; nothing to do"
+    return f"the store {folder} is yours now: {count} records sealed with your key"
+
+
 def _seal_all(database: Path, secret: Secret) -> int:
     """Seal every row in one transaction."""
     connection = sqlite3.connect(database, timeout=5, isolation_level=None)

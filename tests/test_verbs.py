@@ -33,6 +33,7 @@ from nbckpt.store import Store
 from nbckpt.trust import Secret, load_secret
 from nbckpt.trusting import adopt
 from nbckpt.verbs import in_notebook, marks, overview, pages, planning, status, steps
+from nbckpt.verbs.late import late
 from nbckpt.verbs.opening import changing, choose_run, looking, require_step
 from nbckpt.verbs.outline import MISSING, outline
 from nbckpt.verbs.starting import find_start, read_start
@@ -791,7 +792,7 @@ def test_record_of_unknown_form_in_foreign_store_is_one_clear_error(
     key = f"run/{lab.run.run_id}"
     lab.store.transact(lambda transaction: transaction.put(key, {"evil": 1}))
     folder = foreign(lab, monkeypatch, tmp_path)
-    with pytest.raises(StoreDamaged, match="unknown form"), looking(folder) as reader:
+    with pytest.raises(StoreDamaged, match="Nothing of it"), looking(folder) as reader:
         reader.runs()
 
 
@@ -841,6 +842,24 @@ def test_trust_takes_back_all_when_a_row_is_not_ours(
 def test_trust_of_no_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no store"):
         adopt(tmp_path / "none", Secret(b"x" * 32))
+
+
+# loading
+
+
+def test_looking_verb_loads_no_codec_until_one_is_needed() -> None:
+    code = (
+        "import sys, nbckpt.cli\n"
+        "assert 'cloudpickle' not in sys.modules and 'asyncio' not in sys.modules\n"
+        "nbckpt.cli.planning.plan_notebook\n"
+        "assert 'cloudpickle' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_late_module_that_is_not_there_is_refused_at_once() -> None:
+    with pytest.raises(ImportError, match="nothing_such"):
+        late("nbckpt.nothing_such")
 
 
 # text

@@ -4,6 +4,21 @@
 both show the same.
 """
 
-from nbckpt.verbs.notebook import in_notebook
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nbckpt.verbs.late import late
+
+if TYPE_CHECKING:
+    from nbckpt.session import Session
+    from nbckpt.verbs import notebook
+else:
+    notebook = late("nbckpt.verbs.notebook")
 
 __all__ = ["in_notebook"]
+
+
+def in_notebook(session: Session, line: str) -> str:
+    """Do what a ``%nbckpt`` line asks for; see `nbckpt.verbs.notebook.in_notebook`."""
+    return notebook.in_notebook(session, line)

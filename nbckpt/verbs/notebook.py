@@ -12,7 +12,7 @@ from nbckpt.checkpoints import collect
 from nbckpt.errors import BadStep, NotFound
 from nbckpt.history import Reader
 from nbckpt.trust import load_secret
-from nbckpt.trusting import adopt
+from nbckpt.trusting import adopt, trusted_text
 from nbckpt.verbs.marks import accept, rerun
 from nbckpt.verbs.opening import choose_run, require
 from nbckpt.verbs.overview import runs_page, status_page
@@ -206,26 +206,6 @@ def _trust(session: Session, words: list[str]) -> str:
     store.close()
     folder = Path(named) if named else store.folder
     return trusted_text(adopt(folder, load_secret()), folder)
-
-
-def trusted_text(count: int, folder: Path) -> str:
-    """Return what trusting a store did.
-
-    Parameters
-    ----------
-    count : int
-        Records that were sealed.
-    folder : Path
-        The store's folder.
-
-    Returns
-    -------
-    str
-        One line.
-    """
-    if not count:
-        return f"the store {folder} is yours already; nothing to do"
-    return f"the store {folder} is yours now: {count} records sealed with your key"
 
 
 VERBS: dict[str, Callable[[Session, list[str]], str]] = {
