@@ -32,7 +32,7 @@ unit: $(VENV)/test.stamp ## the examples in docstrings, and the tests of tests/
 	$(BIN)/coverage run -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel
-	$(BIN)/coverage run -m pytest --nbval --nbckpt-fresh --nbckpt-twice notebooks
+	$(BIN)/coverage run -m pytest --timeout 900 --nbval --nbckpt-fresh --nbckpt-twice notebooks
 
 bench: $(VENV)/test.stamp ## cost of a step, as multiples of the plain way
 	$(BIN)/python -m tests.bench

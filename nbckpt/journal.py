@@ -334,22 +334,27 @@ def open_run(
     def change(transaction: Transaction) -> RunRecord:
         found = transaction.get(f"current/{stem}") or {}
         run_id = wanted.run_id or ("" if fresh else found.get("run_id", ""))
-        known = transaction.get(f"run/{run_id}") if run_id else None
-        why = ""
-        if known and known["schema_version"] < SCHEMA_VERSION:
-            transaction.put(f"run/{run_id}", {**known, "state": str(RunState.FROZEN)})
-            why = f"run {run_id} has an older schema and is frozen"
-            run_id, known = "", None
-        run = RunRecord.from_json(known) if known else None
+        run, why = _usable(transaction, run_id)
         if run is None:
-            run_id = run_id or keys.next_run_id(stem, _taken(transaction))
+            run_id = (not why and run_id) or keys.next_run_id(stem, _taken(transaction))
             run = replace(wanted, run_id=run_id, created_at=time.time(), why=why)
             transaction.put(f"run/{run_id}", run.to_json())
-        if found.get("run_id") != run_id:
-            transaction.put(f"current/{stem}", {"run_id": run_id})
+        if found.get("run_id") != run.run_id:
+            transaction.put(f"current/{stem}", {"run_id": run.run_id})
         return run
 
     return store.transact(change)
+
+
+def _usable(transaction: Transaction, run_id: str) -> tuple[RunRecord | None, str]:
+    """Return a run that can be gone on with; one of an older schema is frozen."""
+    known = transaction.get(f"run/{run_id}") if run_id else None
+    if known is None:
+        return None, ""
+    if known["schema_version"] < SCHEMA_VERSION:
+        transaction.put(f"run/{run_id}", {**known, "state": str(RunState.FROZEN)})
+        return None, f"run {run_id} has an older schema and is frozen"
+    return RunRecord.from_json(known), ""
 
 
 def adopt(store: Store, stem: str, steps: Sequence[str]) -> None:
