@@ -91,14 +91,17 @@ class Watch:
         finally:
             self._busy.now = False
 
+    def _is_noticed(self, full: str, name: str) -> bool:
+        """Tell whether a file is the user's: of no installation, system or cache."""
+        if full.startswith(self._ignored) or "/__pycache__/" in full:
+            return False
+        return name != full or not full.startswith(SYSTEM)
+
     def _touch(self, path: str, *, changes: bool, reads: bool) -> None:
         """Note one file."""
         full = os.path.abspath(path)
         name = self._paths.name(full)
-        outside = name == full
-        if full.startswith(self._ignored) or "/__pycache__/" in full:
-            return
-        if outside and full.startswith(SYSTEM):
+        if not self._is_noticed(full, name):
             return
         touched = self.touched
         if name in touched.written:
@@ -139,14 +142,7 @@ def _files_in(
         if _is_path(path):
             yield os.fsdecode(path), *_open_mode(mode, flags)
     elif event == "os.rename":
-        source, target, *folders = arguments
-        if (
-            _is_path(source)
-            and _is_path(target)
-            and Path(os.fsdecode(source)).is_file()
-        ):
-            yield _in_folder(source, folders[0]), True, False
-            yield _in_folder(target, folders[1]), True, False
+        yield from _renamed(*arguments)
     elif event in {"os.remove", "os.truncate"}:
         path, *folders = arguments
         if _is_path(path):
@@ -154,6 +150,15 @@ def _files_in(
             yield _in_folder(path, folder), True, event == "os.truncate"
     elif _is_path(arguments[1]):
         yield os.fsdecode(arguments[1]), True, False
+
+
+def _renamed(
+    source: Any, target: Any, *folders: int
+) -> Iterable[tuple[str, bool, bool]]:
+    """Yield both names of a file that is renamed; folders are left alone."""
+    if _is_path(source) and _is_path(target) and Path(os.fsdecode(source)).is_file():
+        yield _in_folder(source, folders[0]), True, False
+        yield _in_folder(target, folders[1]), True, False
 
 
 def _is_path(value: object) -> bool:
