@@ -42,7 +42,7 @@ kill-all: $(VENV)/test.stamp ## the kill matrix at every point, not at a sample
 
 clean: ## remove what the targets made, the environment too
 	rm -rf $(VENV) build dist .coverage .coverage.* .hypothesis .import_linter_cache
-	rm -rf .mypy_cache .pytest_cache .ruff_cache notebooks/.nbckpt notebooks/out
+	rm -rf .grimp_cache .mypy_cache .pytest_cache .ruff_cache notebooks/.nbckpt notebooks/out
 	find nbckpt tests notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -39,6 +39,8 @@ class Running:
     seconds: float = 0.0
     recording: Recording | None = None
     touched: Touched | None = None
+    left: dict[str, str] | None = None
+    """Digests of all names after a body whose save failed."""
 
 
 def completion(

@@ -218,6 +218,7 @@ class Runner:
             freed = session.journal.complete(record, pack, running.reason)
         except (NbckptError, OSError, MemoryError) as error:
             self.unsaved = running
+            running.left = session.digests()
             session.stillness.settle()
             raise _not_saved(running.step.name, error) from None
         session.checkpoints.drop(freed)
@@ -234,7 +235,7 @@ class Runner:
         unsaved = self.unsaved
         if unsaved is None or unsaved.step.name != step.name:
             return False
-        if unsaved.body.code != body.code or not self.session.stillness.holds:
+        if unsaved.body.code != body.code or unsaved.left != self.session.digests():
             return False
         recording = unsaved.recording
         data = bytes(recording.data()) if recording is not None else b""

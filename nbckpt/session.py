@@ -228,6 +228,11 @@ class Session:
             return self.stillness.snapshot
         return snapshots.take(self.values(), self.namespace)
 
+    def digests(self) -> dict[str, str]:
+        """Return a digest of each variable, to tell within this kernel what changed."""
+        parts = snapshots.take(self.values(), self.namespace).parts
+        return {name: part.digest for name, part in parts.items()}
+
     def executing(self) -> None:
         """Take note that a cell, or anything else, begins to run."""
         self.seeding.notice()

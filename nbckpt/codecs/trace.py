@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -68,12 +69,17 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         for slot in (slots,) if isinstance(slots, str) else slots:
             if hasattr(value, slot):
                 yield slot, getattr(value, slot)
-    closure = getattr(value, "__closure__", None) or ()
+    yield from _closure(value)
+    if hasattr(value, "__self__") and not isinstance(value.__self__, types.ModuleType):
+        yield "__self__", value.__self__
+
+
+def _closure(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a function's closure holds."""
+    cells = getattr(value, "__closure__", None) or ()
     names = getattr(getattr(value, "__code__", None), "co_freevars", ())
-    for name, cell in zip(names, closure, strict=False):
+    for name, cell in zip(names, cells, strict=False):
         try:
             yield name, cell.cell_contents
         except ValueError:
             continue
-    if hasattr(value, "__self__") and not isinstance(value.__self__, type(path_to)):
-        yield "__self__", value.__self__
