@@ -6,8 +6,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # Large; where it can't be had, the tests that need it skip themselves.
 TORCH := torch==2.13.0
 
+UNIT := tests/outputs tests/style $(wildcard tests/test_*.py)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit notebooks bench kill-all clean
+.PHONY: help demo test lint unit notebooks endurance bench kill-all clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' $(MAKEFILE_LIST)
@@ -27,9 +29,12 @@ lint: $(VENV)/test.stamp ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: $(VENV)/test.stamp ## the examples in docstrings, and the tests of tests/
-	$(BIN)/coverage run -m pytest --doctest-modules nbckpt
-	$(BIN)/coverage run -m pytest -n logical --maxprocesses 8 --dist worksteal
+unit: $(VENV)/test.stamp ## the tests of each module; a failure gets a second look, alone
+	$(BIN)/coverage run -m pytest -n logical --maxprocesses 8 --dist worksteal $(UNIT) || \
+	  $(BIN)/coverage run -m pytest --last-failed --last-failed-no-failures none $(UNIT)
+
+endurance: $(VENV)/test.stamp ## the cases, the scenarios and the kill matrix: half an hour
+	$(BIN)/python -m pytest -n logical tests/cases tests/scenarios tests/crash tests/bench
 
 notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel
 	$(BIN)/coverage run -m pytest --timeout 900 --nbval --nbckpt-fresh --nbckpt-twice notebooks

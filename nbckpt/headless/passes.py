@@ -10,7 +10,7 @@ import re
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -133,38 +133,35 @@ class Pass:
         timer = asyncio.create_task(self._save_on_time())
         with tempfile.TemporaryFile() as self._errors:
             try:
-                return await self._execute()
+                end = await self._execute()
             finally:
                 timer.cancel()
                 manager = self._manager
                 if manager is not None and await manager.is_alive():
                     await manager.shutdown_kernel(now=True)
+        # Whatever an interrupted cell or kernel came to: it was asked for.
+        asked = self._stops and end.kind != "completed"
+        return replace(end, kind="stopped") if asked else end
 
     async def _execute(self) -> End:
         """Execute all cells; tell how it ended."""
         from jupyter_client.kernelspec import NoSuchKernel
         from nbclient.exceptions import CellExecutionError, DeadKernelError
 
-        kind: Any
         client = self._client()
         try:
             await client.async_execute(env=self._environment, stderr=self._errors)
         except CellExecutionError as error:
-            kind = "stopped" if self._stops else "failed"
-            return End(kind, self._cell, str(error.ename), str(error.evalue))
+            return End("failed", self._cell, str(error.ename), str(error.evalue))
         except DeadKernelError:
-            kind = "stopped" if self._stops else "died"
-            return End(kind, self._cell, text=self._last_words())
+            return End("died", self._cell, text=self._last_words())
         except _Stopped:
             return End("stopped", self._cell)
         except (NoSuchKernel, RuntimeError, TimeoutError, OSError) as error:
-            if self._stops:
-                return End("stopped", self._cell)
-            if self._cell >= 0:
+            if self._cell >= 0 and not self._stops:
                 raise
-            return End(
-                "unstarted", -1, type(error).__name__, self._last_words() or str(error)
-            )
+            words = self._last_words() or str(error)
+            return End("unstarted", self._cell, type(error).__name__, words)
         finally:
             # A kernel that did not start leaves it behind, to fail at our own exit.
             atexit.unregister(client._cleanup_kernel)
