@@ -156,12 +156,13 @@ def _implied(running: Running, names: list[str], session: Session) -> dict[str, 
     the step had found. Of a name that no alias or function explains only the outcome
     is known: the step is then skipped if it would change nothing.
     """
-    surely_bound, ignored = running.body.reads.bound, running.step.ignore
+    reads, ignored = running.body.reads, running.step.ignore
+    left_out = {*reads.bound, *reads.assigned, *ignored}
     held = [name for name in names if name in running.before.parts]
     return {
         name: running.aliases.get(name) or session.inputs.value(name).digest
         for name in held
-        if name in session.namespace and name not in {*surely_bound, *ignored}
+        if name in session.namespace and name not in left_out
     }
 
 

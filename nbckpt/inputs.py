@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import sys
 import types
 import weakref
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 Namespace = dict[str, Any]
 OWN = {"nbckpt", "__main__", "__mp_main__", "IPython", "ipykernel"}
+DUNDER = re.compile(r"__\w+__")
 SHELL_NAMES = {"get_ipython", "In", "Out", "exit", "quit", "open", "display"}
 
 
@@ -185,7 +187,7 @@ class Inputs:
             name = queue.pop()
             if name in found or name in step.ignore or name in SHELL_NAMES:
                 continue
-            if name not in self.namespace or name.startswith("__"):
+            if name not in self.namespace or DUNDER.fullmatch(name):
                 continue
             found.add(name)
             queue |= set(self.value(name).reached)

@@ -172,6 +172,7 @@ class Hooks:
         self.trial: Any = None
         self._bodies: dict[int, list[ast.stmt]] = {}
         self._count = 0
+        self._depth = 0
         self.wrap = WrapBody(self.keep)
 
     def keep(self, body: list[ast.stmt]) -> int:
@@ -199,6 +200,7 @@ class Hooks:
 
     def pre_execute(self) -> None:
         """Take note that something runs; silent until `pre_run_cell` says otherwise."""
+        self._depth += 1
         self.session.silent = True
         self.session.executing()
 
@@ -210,7 +212,14 @@ class Hooks:
             self.session.note_source(source)
 
     def post_execute(self) -> None:
-        """Notice that a body did not reach its end."""
+        """Notice that a body did not reach its end.
+
+        A magic such as ``%%capture`` runs a cell inside the cell: its end is not the
+        body's. The cell that loaded nbckpt ends without having begun here.
+        """
+        self._depth = max(self._depth - 1, 0)
+        if self._depth:
+            return
         try:
             result = getattr(self.shell, "last_execution_result", None)
             self.runner.fail(

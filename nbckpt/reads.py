@@ -38,6 +38,8 @@ class Reads:
     names: set[str] = field(default_factory=set)
     bound: set[str] = field(default_factory=set)
     """Names that it surely binds."""
+    assigned: set[str] = field(default_factory=set)
+    """Names that it binds somewhere, if only in a branch or a loop."""
     dynamic: bool = False
     """Whether it can read any name."""
     modules: set[str] = field(default_factory=set)
@@ -143,6 +145,7 @@ class _Flow(ast.NodeVisitor):
             self._read([node.id])
         elif isinstance(node.ctx, ast.Store):
             self.bound.add(node.id)
+            self.found.assigned.add(node.id)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         """Take a text; a frame's query names variables by ``@``."""

@@ -1,0 +1,6 @@
+TABLE = {}
+LEVEL = 1
+
+
+def add(k, v):
+    TABLE[k] = v
