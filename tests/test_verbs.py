@@ -553,6 +553,21 @@ def test_plan_names_the_file_that_changed(tmp_path: Path) -> None:
     assert run_all(notebook) == ({"a"}, set())
 
 
+def test_plan_knows_that_an_edited_step_needs_the_file_as_it_was_before(
+    tmp_path: Path,
+) -> None:
+    """What an edited step appended to is made anew by the steps above it."""
+    one = "%%step one\nwith open('log', 'w') as f: f.write('1')"
+    two = "%%step two\nwith open('log', 'a') as f: f.write('2')"
+    notebook = a_notebook(tmp_path, "%load_ext nbckpt", one, two)
+    run_all(notebook)
+    assert words(notebook) == {"one": "skip", "two": "skip"}
+    edited(notebook, "write('2')", "write('3')")
+    assert words(notebook) == {"one": "run", "two": "run"}
+    assert run_all(notebook) == ({"one", "two"}, set())
+    assert (tmp_path / "log").read_text() == "13"
+
+
 def test_plan_takes_an_accepted_code_change_as_none(tmp_path: Path) -> None:
     notebook = a_notebook(tmp_path, *CELLS)
     run_all(notebook)

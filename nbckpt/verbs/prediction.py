@@ -157,23 +157,20 @@ class _Oracle:
         self._recorded = {step.name: step for step in known.plan.steps}
         names = [step.step.name for step in steps]
         self._records = {n: r for n, r in known.records.items() if n in names}
-        self._writers = Writers(paths, names, self._records, known.attempts)
+        self._writers = Writers(
+            paths, names, self._records, known.attempts, self._edited(steps)
+        )
         self._moving: list[Outlined] = []
         self._stopped = ""
 
-    def _writers_of(self, steps: Sequence[Outlined]) -> Writers:
-        """Return who wrote which file, as a run sees it when it begins."""
-        edited = {
-            step.step.name
-            for step in steps
-            if (record := self._records.get(step.step.name)) is not None
-            and record.fingerprint.code != step.planned.code
-            and step.planned.code
-            not in self._known.marks.get(step.step.name, Mark()).accepted
-        }
-        names = [step.step.name for step in steps]
-        return Writers(
-            self._paths, names, self._records, self._known.attempts, frozenset(edited)
+    def _edited(self, steps: Sequence[Outlined]) -> frozenset[str]:
+        """Return the steps whose code is another than recorded: they run again."""
+        found = {s.step.name: s.planned.code for s in steps}
+        return frozenset(
+            name
+            for name, record in self._records.items()
+            if found[name] != record.fingerprint.code
+            and found[name] not in self._known.marks.get(name, Mark()).accepted
         )
 
     def take(self, step: Outlined) -> None:
@@ -189,25 +186,20 @@ class _Oracle:
         """Return what would happen to a step."""
         if self._stopped:
             return Prediction("unknown", f"the notebook stops at step {self._stopped}")
-        name = step.step.name
-        record = self._records.get(name)
+        record = self._records.get(step.step.name)
         doubts: list[str] = []
-        situation = self._situation(step, record, doubts)
-        decision = decide(situation)
+        decision = decide(self._situation(step, record, doubts))
         if isinstance(decision, Stop):
             return Prediction("stop", decision.reason)
-        if isinstance(decision, Run):
+        if isinstance(decision, Run) or record is None:
             return Prediction("run", decision.reason)
-        if record is not None and not all(
-            map(self._known.has_pack, record.contents.packs)
-        ):
+        if not all(map(self._known.has_pack, record.contents.packs)):
             return Prediction("run", "its values can't be loaded: a pack is missing")
         if doubts:
             return Prediction("unknown", "; ".join(doubts[:3]))
-        accepted = record is not None and record.fingerprint.code != step.planned.code
-        return Prediction(
-            "skip", "its code change was accepted" if accepted else "verified"
-        )
+        accepted = record.fingerprint.code != step.planned.code
+        reason = "its code change was accepted" if accepted else "verified"
+        return Prediction("skip", reason)
 
     def _situation(
         self, step: Outlined, record: StepRecord | None, doubts: list[str]
@@ -283,19 +275,29 @@ class _Oracle:
     ) -> dict[str, str]:
         """Return the inputs' digests as far as they can be told."""
         steady = self._is_steady(step.planned)
-        found = dict(record.fingerprint.inputs)
+        found = {}
         for name, recorded in record.fingerprint.inputs.items():
             origin = step.origins.get(name, Origin(computed=True))
             doubt = self._doubt(name, origin)
-            digests = self._digests(name, origin)
-            if not doubt and recorded not in digests:
-                if len(digests) == 1 and not origin.computed:
-                    found[name] = digests.pop()
-                elif digests or (origin.computed and not steady):
-                    doubt = f"input {name!r}: the plain cells above it changed"
+            if not doubt:
+                found[name], doubt = self._input(name, recorded, origin, steady=steady)
             if doubt:
+                found[name] = recorded
                 doubts.append(doubt)
         return found
+
+    def _input(
+        self, name: str, recorded: str, origin: Origin, *, steady: bool
+    ) -> tuple[str, str]:
+        """Return an input's digest, or why it can't be told from the source."""
+        digests = self._digests(name, origin)
+        if recorded in digests:
+            return recorded, ""
+        if len(digests) == 1 and not origin.computed:
+            return digests.pop(), ""
+        if digests or (origin.computed and not steady):
+            return "", f"input {name!r}: the plain cells above it changed"
+        return recorded, ""
 
     def _doubt(self, name: str, origin: Origin) -> str:
         """Return why an input can't be told at all; empty if it may be."""
@@ -363,17 +365,21 @@ class _Oracle:
 
     def _other_doubts(self, step: Outlined, record: StepRecord) -> Iterator[str]:
         """Yield what only the kernel can tell of a step."""
+        yield from self._differences_here(record)
+        drawn = [n for n, d in record.fingerprint.random.items() if d != "unseeded"]
+        if drawn and any(map(self._may_draw, self._moving)):
+            yield f"random stream {drawn[0]!r} may stand elsewhere"
+        if drawn and not self._is_steady(step.planned):
+            yield f"random stream {drawn[0]!r}: the plain cells above it changed"
+
+    def _differences_here(self, record: StepRecord) -> Iterator[str]:
+        """Yield how this process differs from the kernel that made a record."""
         for name, digest in record.fingerprint.environment.items():
             if self._known.environment(name) != digest:
                 yield f"environment variable {name!r} differs here"
         for package, version in record.fingerprint.versions.items():
             if _version(package) not in {"", version}:
                 yield f"version of {package} differs here"
-        drawn = [n for n, d in record.fingerprint.random.items() if d != "unseeded"]
-        if drawn and any(map(self._may_draw, self._moving)):
-            yield f"random stream {drawn[0]!r} may stand elsewhere"
-        if drawn and not self._is_steady(step.planned):
-            yield f"random stream {drawn[0]!r}: the plain cells above it changed"
 
     def _may_draw(self, step: Outlined) -> bool:
         """Tell whether a step that may run moves random streams."""
