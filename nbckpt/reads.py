@@ -166,17 +166,15 @@ class _Flow(ast.NodeVisitor):
     def _shell_call(self, node: ast.Call) -> None:
         """Take a magic or a shell command."""
         method = node.func.attr  # type: ignore[attr-defined]
-        texts = [a.value for a in node.args if isinstance(a, ast.Constant)]
+        texts = [str(a.value) for a in node.args if isinstance(a, ast.Constant)]
         if method == "run_line_magic" and len(texts) > 1:
-            self.found.magics.append((str(texts[0]), str(texts[1])))
+            self.found.magics.append((texts[0], texts[1]))
         if method in {"run_line_magic", "run_cell_magic"} and texts[0] in TIMED:
-            self._code("\n".join(map(str, texts[-1:])))
+            self._code(texts[-1])
             return
-        for text in map(str, texts):
-            pairs = SHELL_NAMES.findall(text)
-            self._read(word for a, b in pairs for word in WORD.findall(a or b))
-            if method.endswith("magic"):
-                self._read(WORD.findall(text))
+        for text in texts:
+            is_magic = method.endswith("magic")
+            self._read(WORD.findall(text) if is_magic else _shell_names(text))
 
     def _code(self, text: str) -> None:
         """Take code that a magic holds as text."""
@@ -367,6 +365,12 @@ def _names_inside(code: types.CodeType) -> set[str]:
 def _called(function: ast.expr) -> str:
     """Return the last name of what is called."""
     return str(getattr(function, "attr", getattr(function, "id", "")))
+
+
+def _shell_names(command: str) -> list[str]:
+    """Return the names that a shell command uses: ``$name``, ``{expression}``."""
+    pairs = SHELL_NAMES.findall(command)
+    return [word for plain, braced in pairs for word in WORD.findall(plain or braced)]
 
 
 def _is_shell_call(node: ast.Call) -> bool:

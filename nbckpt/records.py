@@ -97,17 +97,19 @@ def _revive(hint: Any, value: Any) -> Any:
     """Turn JSON lists and dicts into the tuples, enums and records of a field."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        chosen = next((a for a in args if a is not type(None)), None)
-        return None if value is None else _revive(chosen, value)
+        return None if value is None else _revive(args[0], value)
     if origin is tuple:
         return tuple(_revive(args[0], item) for item in value)
     if origin is dict:
         return {key: _revive(args[1], item) for key, item in value.items()}
-    if isinstance(hint, type) and issubclass(hint, Record):
-        return hint.from_json(value)
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return hint(value)
-    return value
+    return _revive_one(hint, value) if isinstance(hint, type) else value
+
+
+def _revive_one(kind: type, value: Any) -> Any:
+    """Turn one JSON value into a record or an enum; leave another as it is."""
+    if issubclass(kind, Record):
+        return kind.from_json(value)
+    return kind(value) if issubclass(kind, enum.Enum) else value
 
 
 def dumps(data: Any) -> bytes:

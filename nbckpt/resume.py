@@ -158,6 +158,11 @@ def _why_not_skipped(situation: Situation) -> str | None:
         return situation.damaged or _why_no_record(situation.last_attempt)
     if situation.rerun:
         return f"asked for: {situation.rerun}"
+    return _why_not_believed(record, situation)
+
+
+def _why_not_believed(record: StepRecord, situation: Situation) -> str | None:
+    """Return why a record does not stand for another run of the body, or None."""
     if record.runs_again:
         return f"it can't be kept: {record.runs_again}"
     if situation.max_age and situation.age > situation.max_age:

@@ -142,20 +142,25 @@ def _check_output(order: Order) -> None:
 
 def _with_start(order: Order, start: Wish) -> Order:
     """Return the order with what the notebook's own start line asks for."""
+    return replace(
+        order,
+        run_id=_named_run(order, start),
+        version=start.version or order.version,
+        overlap=start.overlap if start.overlap != "skip" else order.overlap,
+        fresh=start.fresh or order.fresh,
+        store=order.notebook.parent / start.store if start.store else order.store,
+    )
+
+
+def _named_run(order: Order, start: Wish) -> str:
+    """Return the run that order or notebook names; refuse two different ones."""
     if start.run_id and order.run_id not in {"", start.run_id}:
         raise BadStep(
             f"the notebook names its run {start.run_id!r} itself (%nbckpt start)",
             "Leave --run-id out, or take the name out of the notebook",
         )
     run_id = start.run_id or order.run_id
-    return replace(
-        order,
-        run_id=keys.check_run_id(run_id) if run_id else "",
-        version=start.version or order.version,
-        overlap=start.overlap if start.overlap != "skip" else order.overlap,
-        fresh=start.fresh or order.fresh,
-        store=order.notebook.parent / start.store if start.store else order.store,
-    )
+    return keys.check_run_id(run_id) if run_id else ""
 
 
 def kernel_name(document: Any, warn: Say) -> str:

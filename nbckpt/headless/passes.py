@@ -158,10 +158,7 @@ class Pass:
         except _Stopped:
             return End("stopped", self._cell)
         except (NoSuchKernel, RuntimeError, TimeoutError, OSError) as error:
-            if self._cell >= 0 and not self._stops:
-                raise
-            words = self._last_words() or str(error)
-            return End("unstarted", self._cell, type(error).__name__, words)
+            return self._unstarted(error)
         finally:
             # A kernel that did not start leaves it behind, to fail at our own exit.
             atexit.unregister(client._cleanup_kernel)
@@ -187,6 +184,13 @@ class Pass:
         # It is made here only so that it can be interrupted; nbclient ends it.
         client.owns_km = True
         return client
+
+    def _unstarted(self, error: Exception) -> End:
+        """Tell why the kernel did not start; raise what went wrong later than that."""
+        if self._cell >= 0 and not self._stops:
+            raise error
+        words = self._last_words() or str(error)
+        return End("unstarted", self._cell, type(error).__name__, words)
 
     def _last_words(self) -> str:
         """Return what the kernel wrote to its standard error at last."""

@@ -250,15 +250,14 @@ def _measure(text: str, before: Style) -> _Drawing:
     if len(text) > 2 * len(body) or not _is_known(bare, erases=erases):
         return _Drawing(text, len(text), 0, before, after, opaque=True)
     cells, gaps = _room(bare)
-    chars = _units(body)
     return _Drawing(
         text,
-        chars=chars,
+        chars=_units(body),
         cells=math.inf if erases else cells,
         before=before,
         after=after,
         gaps=gaps,
-        narrow=bare == text and cells == chars and not gaps and _is_narrow(bare),
+        narrow=bare == text and _is_narrow(text),
         retreat=len(text) - len(body),
     )
 
@@ -286,8 +285,8 @@ def _units(text: str) -> int:
 
 
 def _is_narrow(text: str) -> bool:
-    """Return whether each character takes one cell."""
-    return all(_width(c) == 1 for c in set(text))
+    """Return whether each character takes one cell and counts once."""
+    return all(c != "\t" and _width(c) == 1 == _units(c) for c in set(text))
 
 
 @functools.lru_cache(maxsize=4096)

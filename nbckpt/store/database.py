@@ -33,6 +33,10 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+NO_ROOM = ("full", "No space", "too large", "disk I/O")
+"""One of these is in what SQLite and the system say when nothing more can be written."""
+
+
 COUNTERS = {"count", "size", "hits", "misses"}
 
 
@@ -187,12 +191,7 @@ def translated(error: BaseException, folder: Path) -> BaseException:
     if isinstance(error, NbckptError) or not isinstance(error, Exception):
         return error
     text = str(error)
-    if (
-        "full" in text
-        or "No space" in text
-        or "too large" in text
-        or "disk I/O" in text
-    ):
+    if any(word in text for word in NO_ROOM):
         return StoreFull(
             f"no room for the store {folder} ({text})",
             "Free some space (nbckpt gc helps), then run the cell again",

@@ -250,16 +250,19 @@ def _take(node: ast.AST, found: _Words) -> None:
             found.bound.add(name)
         case ast.Attribute(attr=name):
             found.attributes.add(name)
-        case ast.alias(name=name, asname=other):
-            found.bound.add(other or name.partition(".")[0])
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            found.bound.add(name)
-        case ast.ClassDef(name=name):
-            found.bound.add(name)
+        case ast.alias():
+            found.bound.add(_imported(node))
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            found.bound.add(node.name)
         case ast.Call(func=ast.Attribute(attr="run_line_magic" | "run_cell_magic")):
             _take_magic(node, found)
         case _:
             pass
+
+
+def _imported(alias: ast.alias) -> str:
+    """Return the name that an import binds."""
+    return alias.asname or alias.name.partition(".")[0]
 
 
 def _take_magic(node: ast.Call, found: _Words) -> None:

@@ -191,25 +191,40 @@ def _target(reader: Reader, notebook: Path, run_id: str) -> _Target:
 
 def _notes(reader: Reader, target: _Target) -> list[str]:
     """Return what concerns the run as a whole."""
-    notes = []
-    folder = reader.store.folder
-    if not reader.store.trusted:
-        notes.append(
-            f"the store is another user's; to make it yours: nbckpt trust {folder}"
-        )
-    if not target.run_id:
-        return [*notes, "a new run begins"]
-    run, wanted = reader.run(target.run_id), target.start.version
-    if wanted and run.version != wanted:
-        notes.append(
-            f"the run was begun with version {run.version or 'none'}, the notebook is "
-            f"version {wanted}: it stops for a human"
-        )
+    notes = [_foreign(reader)]
+    if target.run_id:
+        run = reader.run(target.run_id)
+        notes += [_other_version(run, target.start.version), _held(reader, run)]
+    else:
+        notes.append("a new run begins")
+    return [note for note in notes if note]
+
+
+def _foreign(reader: Reader) -> str:
+    """Return whose the store is, if it is not the user's own."""
+    if reader.store.trusted:
+        return ""
+    trust = f"nbckpt trust {reader.store.folder}"
+    return f"the store is another user's; to make it yours: {trust}"
+
+
+def _other_version(run: RunRecord, wanted: str) -> str:
+    """Return that a run stops because its notebook is of another version."""
+    if wanted in {"", run.version}:
+        return ""
+    return (
+        f"the run was begun with version {run.version or 'none'}, the notebook is "
+        f"version {wanted}: it stops for a human"
+    )
+
+
+def _held(reader: Reader, run: RunRecord) -> str:
+    """Return which other process holds a run."""
     lease = reader.lease(run.run_id)
-    others = lease is not None and lease.holder.pid != os.getpid()
-    if lease is not None and others and standing(lease) in {"alive", "late"}:
-        notes.append(f"the run is held by {describe(lease)}")
-    return notes
+    if lease is None or lease.holder.pid == os.getpid():
+        return ""
+    is_held = standing(lease) in {"alive", "late"}
+    return f"the run is held by {describe(lease)}" if is_held else ""
 
 
 def _line(planned: PlannedStep, prediction: Prediction) -> PlanLine:

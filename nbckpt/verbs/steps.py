@@ -252,15 +252,8 @@ def explain_page(data: Explanation) -> Page:
     Page
         What happened last, and what would happen now.
     """
-    page = [f"step {data['step']} of run {data['run']}"]
-    last, ran = data["last"], data["ran"]
-    if last is None:
-        page.append("It has not run yet.")
-    elif last["kind"] == "skipped":
-        page.append(f"It was skipped on {moment(last['at'])}: {last['reason']}.")
-    elif last["kind"] != "completed":
-        reason = f": {last['reason']}" if last["reason"] else ""
-        page.append(f"It {_past(last['kind'])} on {moment(last['at'])}{reason}.")
+    page = [f"step {data['step']} of run {data['run']}", *_ending(data["last"])]
+    ran = data["ran"]
     if ran is not None:
         page.append(
             f"Its body ran on {moment(ran['at'])} ({duration(ran['seconds'])}), "
@@ -277,7 +270,21 @@ def explain_page(data: Explanation) -> Page:
     return page
 
 
+def _ending(last: LastTime | None) -> list[str]:
+    """Return how a step ended last, unless its body ran to its end."""
+    if last is None:
+        return ["It has not run yet."]
+    if last["kind"] == "completed":
+        return []
+    when = f"{_past(last['kind'])} on {moment(last['at'])}"
+    return [f"It {when}: {last['reason']}." if last["reason"] else f"It {when}."]
+
+
 def _past(kind: str) -> str:
     """Return what happened, as a verb."""
-    words = {"failed": "failed", "interrupted": "was interrupted"}
+    words = {
+        "skipped": "was skipped",
+        "failed": "failed",
+        "interrupted": "was interrupted",
+    }
     return words.get(kind, "was begun, and no end of it is recorded,")
