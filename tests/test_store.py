@@ -16,6 +16,7 @@ from nbckpt import records
 from nbckpt.errors import StoreDamaged, StoreError, StoreFull, StoreRefused
 from nbckpt.store import Store
 from nbckpt.store.database import StrictDisk, translated
+from nbckpt.store.writer import Reply
 from nbckpt.trust import Secret
 
 if TYPE_CHECKING:
@@ -398,6 +399,37 @@ def test_interrupt_waits_for_the_outcome(desk: Desk) -> None:
     assert store.get("k") == 1
     put(store, "k", 2)
     assert store.get("k") == 2
+
+
+class LateInterrupt:
+    """A lock that opens with the outcome; the interrupt comes before that is known."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+
+    def acquire(self) -> None:
+        self.reply.give(done=True, value=1)
+        raise KeyboardInterrupt
+
+    def release(self) -> None:
+        self.acquire = None  # type: ignore[assignment]
+
+
+def test_interrupt_that_comes_with_the_outcome_does_not_lose_it() -> None:
+    """Whoever waited for the lock once more would wait for ever."""
+    reply = Reply()
+    reply._closed = LateInterrupt(reply)  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        reply.wait()
+
+
+def test_outcome_is_what_the_change_came_to() -> None:
+    fine, bad = Reply(), Reply()
+    fine.give(done=True, value=7)
+    bad.give(done=False, value=ZeroDivisionError("why"))
+    assert fine.wait() == 7
+    with pytest.raises(ZeroDivisionError, match="why"):
+        bad.wait()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

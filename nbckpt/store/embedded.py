@@ -28,7 +28,7 @@ from nbckpt.store.database import (
     log_of,
     translated,
 )
-from nbckpt.store.writer import META, Transaction, keys_in, wait, write_all
+from nbckpt.store.writer import META, Reply, Transaction, keys_in, write_all
 from nbckpt.trust import SEAL_BYTES, Secret
 
 if TYPE_CHECKING:
@@ -207,12 +207,9 @@ class Store:
                 f"It is read-only. To make it yours: nbckpt trust {self.folder}",
             )
         self._start()
-        reply: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
+        reply = Reply()
         self._jobs.put((change, durable, reply))
-        done, outcome = wait(reply)
-        if not done:
-            raise outcome
-        return cast("T", outcome)
+        return cast("T", reply.wait())
 
     def close(self) -> None:
         """Wait for the writes and close the files."""

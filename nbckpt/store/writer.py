@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -67,18 +68,35 @@ def keys_in(connection: sqlite3.Connection, prefix: str) -> list[str]:
     return [row[0] for row in rows if type(row[0]) is str]
 
 
-def wait(reply: SimpleQueue[tuple[bool, Any]]) -> tuple[bool, Any]:
-    """Wait for an outcome; an interrupt is kept until it is there."""
-    interrupt: KeyboardInterrupt | None = None
-    while True:
-        try:
-            outcome = reply.get()
-        except KeyboardInterrupt as error:
-            interrupt = error
-            continue
+class Reply:
+    """The outcome of one change, handed from the writing thread to the one that waits."""
+
+    def __init__(self) -> None:
+        self._outcome: tuple[bool, Any] | None = None
+        self._closed = threading.Lock()
+        self._closed.acquire()
+
+    def give(self, *, done: bool, value: Any) -> None:
+        """Tell what the change returned, or the error that it ended with."""
+        self._outcome = done, value
+        self._closed.release()
+
+    def wait(self) -> Any:
+        """Return the outcome or raise it; an interrupt is kept until it is there."""
+        interrupt: KeyboardInterrupt | None = None
+        while self._outcome is None:
+            try:
+                # An interrupt can still come once the lock is taken: only what was
+                # given tells that something was, never that the lock was passed.
+                self._closed.acquire()
+            except KeyboardInterrupt as error:
+                interrupt = error
         if interrupt is not None:
             raise interrupt
-        return outcome
+        done, value = self._outcome
+        if not done:
+            raise value
+        return value
 
 
 def write_all(
@@ -97,9 +115,11 @@ def write_all(
     while (job := jobs.get()) is not None:
         change, durable, reply = job
         try:
-            reply.put((True, _commit(cache, secret, change, durable=durable)))
+            value = _commit(cache, secret, change, durable=durable)
         except BaseException as error:
-            reply.put((False, translated(error, folder.parent)))
+            reply.give(done=False, value=translated(error, folder.parent))
+        else:
+            reply.give(done=True, value=value)
     cache.close()
 
 
