@@ -224,19 +224,23 @@ class Checkpoints:
             imports=layout["imports"],
         )
 
-    def _encoded(self, manifest: Manifest, key: str) -> Namespace:
+    def _encoded(
+        self, manifest: Manifest, key: str, restored: Namespace | None = None
+    ) -> Namespace:
         """Return the names in one stream of a layout, if it is there."""
         layout: Any = manifest.layout.get(key)
         if layout is None:
             return {}
-        return variables.load_encoded(layout, manifest, self._reader, self._namespace)
+        return variables.load_encoded(
+            layout, manifest, self._reader, self._namespace, restored
+        )
 
     def _restored_result(self, manifest: Manifest, values: Namespace) -> Any:
-        """Return the value that the cell had shown as its result."""
+        """Return what the cell had shown, maybe of a class that the step made."""
         name: Any = manifest.layout.get("result_name")
         if name is not None:
             return values[name]
-        return self._encoded(manifest, "result").get("_", variables.MISSING)
+        return self._encoded(manifest, "result", values).get("_", variables.MISSING)
 
     def drop(self, packs: list[str]) -> None:
         """Remove packs that no record needs; what is mapped from them stays valid."""
