@@ -160,6 +160,27 @@ def _set_random(value: Any) -> None:
     random.setstate(value)
 
 
+def _numpy_seeded(seed: Any) -> Any:
+    """Return the state of numpy's global stream right after seeding."""
+    import numpy as np
+
+    fresh: Any = np.random.RandomState(seed)
+    kind, state, *rest = fresh.get_state(legacy=True)
+    return (kind, state.tobytes(), *rest)
+
+
+def _torch_seeded(seed: Any) -> Any:
+    """Return the state of torch's stream right after seeding."""
+    import torch
+
+    return torch.Generator().manual_seed(seed).get_state().numpy().tobytes()
+
+
+SEEDED: dict[str, Callable[[Any], Any]] = {
+    "random": lambda seed: random.Random(seed).getstate(),  # noqa: S311
+    "numpy": _numpy_seeded,
+    "torch": _torch_seeded,
+}
 SECTIONS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "random": (random.getstate, _set_random),
     "numpy": (_numpy_stream, _set_numpy_stream),
@@ -199,13 +220,13 @@ def changed(before: State, after: State) -> State:
     Returns
     -------
     dict
-        Only the sections that differ. A library that was imported in between shows the
-        state in which it starts, which is no change.
+        Only the sections that differ. Those of a library that was imported in between
+        are all there: what it was set to right after its import shows nowhere else.
     """
     found = {
         name: after[name]
         for name in SECTIONS
-        if before[name] is not None and before[name] != after[name]
+        if after[name] is not None and before[name] != after[name]
     }
     if "logging" in found:
         # A logger that is not listed any more was set back to no level of its own.
@@ -228,6 +249,23 @@ def _environment_changes(
     }
     found.update(dict.fromkeys(before.keys() - after.keys()))
     return found
+
+
+def values_in_magics(magics: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the values that ``%env NAME=value`` and ``%set_env`` spell out.
+
+    Parameters
+    ----------
+    magics : iterable of tuple
+        Names and lines of magics.
+
+    Returns
+    -------
+    set of str
+        As the magics split their lines.
+    """
+    lines = [line for name, line in magics if name in {"env", "set_env"}]
+    return {line.split("=" if "=" in line else " ", 1)[-1].strip() for line in lines}
 
 
 def unspelled(change: State, constants: Iterable[str]) -> list[str]:
@@ -292,6 +330,29 @@ def stream_digests(state: State) -> dict[str, str]:
         Stream → digest; libraries that are not imported are left out.
     """
     return {n: keys.digest(repr(state[n])) for n in STREAMS if state[n] is not None}
+
+
+def is_seeded(stream: str, state: Any, seed: Any) -> bool:
+    """Tell whether a stream stands where seeding it puts it, whatever was before.
+
+    Parameters
+    ----------
+    stream : str
+        One of `STREAMS`.
+    state : object
+        Its part of what `capture` returned.
+    seed : object
+        What may have been given as seed.
+
+    Returns
+    -------
+    bool
+        False too if it is no seed.
+    """
+    try:
+        return bool(SEEDED[stream](seed) == state)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return False
 
 
 def import_all(modules: Iterable[str]) -> None:

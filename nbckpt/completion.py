@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nbckpt import ambient, snapshots, variables
 from nbckpt.checkpoints import Work, evidence_of, files_read, pack_name
 from nbckpt.journal import Pack
-from nbckpt.records import Contents, StepRecord, Value
+from nbckpt.records import SEEDED_BY_STEP, Contents, StepRecord, Value
 from nbckpt.watch import Touched
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]
     changed = snapshots.changes(running.before, after)
     work = Work(
         changes=variables.hide(changed, values, namespace, session.secrets()),
-        around=ambient.changed(running.around, ambient.capture()),
+        around=_around(running, session),
         outputs=running.recording,
         result=session.result(),
         magics=running.body.reads.magics,
@@ -110,10 +110,19 @@ def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]
     return work, after
 
 
+def _around(running: Running, session: Session) -> ambient.State:
+    """Return what a body set around the variables."""
+    now = ambient.capture()
+    # A stream that the step seeded may stand where it stood, and is set all the same.
+    seeded = {stream: now[stream] for stream in sorted(session.seeding.own)}
+    return ambient.changed(running.around, now) | seeded
+
+
 def _why_not_kept(work: Work, body: Body, session: Session) -> str:
     """Return why a step's work can't be kept whole; empty if it can."""
     found = session.checkpoints.refusals(work)
-    unspelled = ambient.unspelled(work.around, body.reads.constants)
+    spelled = body.reads.constants | ambient.values_in_magics(body.reads.magics)
+    unspelled = ambient.unspelled(work.around, spelled)
     if unspelled and not found:
         return (
             f"os.environ[{unspelled[0]!r}]: its value is not stored, it may be secret"
@@ -134,7 +143,9 @@ def _fingerprint(
     """Return a step's fingerprint with what only its run could tell."""
     before = ambient.stream_digests(running.around)
     after = ambient.stream_digests(ambient.capture())
-    moved = [name for name in before if before[name] != after.get(name)]
+    own = session.seeding.own
+    moved = {name for name in before if before[name] != after.get(name)} - own
+    random = session.seeding.digests(sorted(moved), running.around)
     if running.body.reads.seeds:
         session.seeding.mark(moved)
     found, implied = running.fingerprint, _implied(running, names, session)
@@ -145,7 +156,7 @@ def _fingerprint(
         modules={**modules, **found.modules},
         versions={**versions, **found.versions},
         files=files_read(found, touched, session.paths),
-        random=session.seeding.digests(moved, running.around),
+        random=random | dict.fromkeys(sorted(own), SEEDED_BY_STEP),
     )
 
 

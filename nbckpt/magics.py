@@ -25,6 +25,7 @@ from IPython.core.magic import (
 from nbckpt import verbs
 from nbckpt.errors import BadStep
 from nbckpt.plan import EXAMPLE, step_line, step_parser
+from nbckpt.reads import seeds
 from nbckpt.runner import Runner
 from nbckpt.session import Session
 
@@ -100,6 +101,7 @@ class WrapBody(ast.NodeTransformer):
         end = body[-1] if body else first
         if body and isinstance(body[-1], ast.Expr):
             body[-1] = _displayed(body[-1])
+        body = [part for node in body for part in _noted(node)]
         if "--retries" in line:
             body = [_on_line(_retrying(body), first)]
         whole = ast.parse(
@@ -112,6 +114,42 @@ class WrapBody(ast.NodeTransformer):
         _on_line(whole.test, first)
         whole.body = [*body, *commit]
         return ast.copy_location(whole, first)
+
+
+class _Seeding(ast.NodeTransformer):
+    """Puts a look at the random streams before and after each call that seeds them."""
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return a statement as it is, or with the looks around it."""
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return node
+        call = _seeding_call(node) if isinstance(node, (ast.Expr, ast.Assign)) else None
+        if call is None:
+            return self.generic_visit(node)
+        before, after = ast.parse(f"{HOOKS}.about_to_seed()\n{HOOKS}.has_seeded()").body
+        seeds = [*call.args, *(keyword.value for keyword in call.keywords)]
+        after.value.args = copy.deepcopy(seeds)  # type: ignore[attr-defined]
+        return [_on_line(before, node), node, _on_line(after, node)]  # type: ignore[arg-type]
+
+
+def _noted(statement: ast.stmt) -> list[ast.stmt]:
+    """Return a statement of a body with looks around the calls in it that seed."""
+    found = _Seeding().visit(statement)
+    return found if isinstance(found, list) else [found]
+
+
+def _seeding_call(statement: ast.Expr | ast.Assign) -> ast.Call | None:
+    """Return the call of a statement if it seeds, by constants and names alone."""
+    call: Any = statement.value
+    if isinstance(call, ast.Call) and ast.unparse(call.func) == f"{HOOKS}.display":
+        call = call.args[0]
+    if not isinstance(call, ast.Call) or not seeds(call):
+        return None
+    # The looks evaluate the arguments once more: they must neither draw nor change.
+    plain = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Starred)
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    inner = [node for argument in given for node in ast.walk(argument)]
+    return None if any(isinstance(node, plain) for node in inner) else call
 
 
 def _on_line(tree: Any, where: ast.stmt) -> Any:
@@ -192,6 +230,14 @@ class Hooks:
     def trials(self) -> Any:
         """Yield the trials of a step with ``--retries``."""
         return self.runner.trials()
+
+    def about_to_seed(self) -> None:
+        """Take note that a call which seeds follows."""
+        self.session.seeding.about_to_seed()
+
+    def has_seeded(self, *seeds: object) -> None:
+        """Take note that a call seeded random streams."""
+        self.session.seeding.has_seeded(seeds)
 
     def display(self, value: object) -> None:
         """Show the value of a body's last expression."""

@@ -160,7 +160,7 @@ class _Flow(ast.NodeVisitor):
         elif _is_plain_eval(node):
             self._read(WORD.findall(str(node.args[0].value)))  # type: ignore[attr-defined]
         else:
-            self.found.seeds |= bool(SEEDING.fullmatch(_called(node.func)))
+            self.found.seeds |= seeds(node)
             self.generic_visit(node)
 
     def _shell_call(self, node: ast.Call) -> None:
@@ -371,6 +371,11 @@ def _shell_names(command: str) -> list[str]:
     """Return the names that a shell command uses: ``$name``, ``{expression}``."""
     pairs = SHELL_NAMES.findall(command)
     return [word for plain, braced in pairs for word in WORD.findall(plain or braced)]
+
+
+def seeds(call: ast.Call) -> bool:
+    """Tell whether a call such as ``np.random.seed(1)`` or ``set_seed(1)`` seeds."""
+    return bool(SEEDING.fullmatch(_called(call.func)))
 
 
 def _is_shell_call(node: ast.Call) -> bool:

@@ -16,6 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 SCHEMA_VERSION = 1
+UNSEEDED = "unseeded"
+"""A random stream that nobody had seeded before the step: its state was chance."""
+SEEDED_BY_STEP = "seeded by the step"
+"""A random stream that the step seeds before it draws: its state before is no matter."""
 
 Overlap = Literal["skip", "replace", "concurrent"]
 
@@ -235,7 +239,7 @@ class Fingerprint(Record):
     versions: dict[str, str] = field(default_factory=dict)
     """Package → version, and Python's."""
     random: dict[str, str] = field(default_factory=dict)
-    """Random stream that the step moved → digest of its state before."""
+    """Random stream that the step moved → digest of its state before, or why it is no input."""
     unknown: str = ""
     """Why a part could not be computed; such a fingerprint never matches."""
 
@@ -315,7 +319,13 @@ class StepRecord(Record):
     @property
     def seeded(self) -> set[str]:
         """Random streams whose state the notebook had set before this step."""
-        return {n for n, d in self.fingerprint.random.items() if d != "unseeded"}
+        return {n for n, d in self.fingerprint.random.items() if d != UNSEEDED}
+
+    @property
+    def drawn(self) -> set[str]:
+        """Random streams whose state before this step is an input of it."""
+        chance = {UNSEEDED, SEEDED_BY_STEP}
+        return {n for n, d in self.fingerprint.random.items() if d not in chance}
 
 
 @dataclass(frozen=True, slots=True)

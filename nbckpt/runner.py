@@ -198,6 +198,7 @@ class Runner:
         """Record the attempt, then let the body run."""
         self.session.survey.make()
         before, around = self.session.snapshot(), ambient.capture()
+        self.session.seeding.begin(around)
         overlapping = aliases(now.inputs, before, self.session)
         # Killed after this line, the step is found as running by a dead holder.
         attempt = self.session.journal.start(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from nbckpt import ambient
 from nbckpt.reads import SEEDING_CALL
+from nbckpt.records import SEEDED_BY_STEP, UNSEEDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,8 +20,31 @@ class Seeding:
     """Notices the cells that seed a stream."""
 
     def __init__(self) -> None:
+        self.own: set[str] = set()
+        """Streams that the running step seeded before it drew from them."""
         self._seeded: set[str] = set()
         self._before: dict[str, str] = {}
+        self._start: dict[str, str] = {}
+        self._still: set[str] = set()
+
+    def begin(self, state: ambient.State) -> None:
+        """Take note of the streams before a step's body."""
+        self.own, self._still = set(), set()
+        self._start = ambient.stream_digests(state)
+
+    def about_to_seed(self) -> None:
+        """Take note of the streams that the body has not drawn from so far."""
+        now = ambient.stream_digests(ambient.capture())
+        self._still = {n for n, d in now.items() if self._start.get(n, d) == d}
+
+    def has_seeded(self, seeds: Iterable[object]) -> None:
+        """Take note of the streams that a call in the body has seeded, by their state."""
+        state, given = ambient.capture(), list(seeds)
+        self.own |= {
+            stream
+            for stream in self._still
+            if any(ambient.is_seeded(stream, state[stream], seed) for seed in given)
+        }
 
     def note_source(self, source: str) -> None:
         """Take note of a plain cell before it runs.
@@ -45,7 +69,7 @@ class Seeding:
         self._seeded |= set(streams)
 
     def digests(self, streams: Iterable[str], state: ambient.State) -> dict[str, str]:
-        """Return the digests of random streams; of unseeded ones only that they are.
+        """Return the digests of random streams that the notebook seeded.
 
         Parameters
         ----------
@@ -57,10 +81,33 @@ class Seeding:
         Returns
         -------
         dict
-            Stream → digest or ``unseeded``.
+            Stream → digest, or why its state is no input.
         """
         found = ambient.stream_digests(state)
         return {
-            name: found.get(name, "none") if name in self._seeded else "unseeded"
+            name: found.get(name, "none") if name in self._seeded else UNSEEDED
             for name in streams
+        }
+
+    def compared(
+        self, recorded: dict[str, str], state: ambient.State
+    ) -> dict[str, str]:
+        """Return the digests of random streams as they compare with recorded ones.
+
+        Parameters
+        ----------
+        recorded : dict
+            Stream → digest, or why its state was no input.
+        state : dict
+            What `nbckpt.ambient.capture` returned.
+
+        Returns
+        -------
+        dict
+            Stream → digest; a stream that the step itself seeds stays as recorded.
+        """
+        found = self.digests(recorded, state)
+        return {
+            name: SEEDED_BY_STEP if recorded[name] == SEEDED_BY_STEP else digest
+            for name, digest in found.items()
         }

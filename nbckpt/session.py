@@ -259,7 +259,7 @@ class Session:
         return replace(
             found,
             files=self.survey.explained(record, found.files),
-            random=self.seeding.digests(record.fingerprint.random, ambient.capture()),
+            random=self.seeding.compared(record.fingerprint.random, ambient.capture()),
         )
 
     def start_watching(self, step: Step, attempt: Attempt) -> None:

@@ -134,9 +134,39 @@ def test_stream_goes_on_where_the_step_left_it() -> None:
     assert random.gauss(0, 1) == following
 
 
-def test_library_that_was_imported_in_between_is_no_change() -> None:
+def test_library_that_was_imported_in_between_is_kept_as_it_stands() -> None:
     after = ambient.capture()
-    assert ambient.changed({**after, "numpy": None, "pandas": None}, after) == {}
+    change = ambient.changed({**after, "numpy": None, "pandas": None}, after)
+    assert change == {"numpy": after["numpy"], "pandas": after["pandas"]}
+
+
+def seed_random() -> None:
+    random.seed("a text")
+
+
+def seed_numpy() -> None:
+    np.random.seed([1, 2])  # noqa: NPY002
+
+
+def seed_torch() -> None:
+    pytest.importorskip("torch").manual_seed(5)
+
+
+@pytest.mark.parametrize(
+    ("stream", "seed", "action"),
+    [
+        ("random", "a text", seed_random),
+        ("numpy", [1, 2], seed_numpy),
+        ("torch", 5, seed_torch),
+    ],
+)
+def test_stream_is_known_to_stand_where_a_seed_puts_it(
+    stream: str, seed: object, action: Callable[[], None]
+) -> None:
+    action()
+    assert ambient.is_seeded(stream, ambient.capture()[stream], seed)
+    assert not ambient.is_seeded(stream, ambient.capture()[stream], 77)
+    assert not ambient.is_seeded(stream, ambient.capture()[stream], {"no": "seed"})
 
 
 def test_digests_of_streams_move_with_the_streams() -> None:
@@ -186,3 +216,16 @@ def test_module_that_is_missing_now_is_an_error() -> None:
     with pytest.raises(ImportError):
         ambient.import_all(["no_such_module_at_all"])
     importlib.invalidate_caches()
+
+
+@pytest.mark.parametrize(
+    ("magic", "line", "value"),
+    [
+        ("env", "PLACE=here", "here"),
+        ("set_env", "PLACE = over there", "over there"),
+        ("env", "PLACE here", "here"),
+        ("set_env", "PLACE=a=b", "a=b"),
+    ],
+)
+def test_value_in_a_magic_is_spelled_out(magic: str, line: str, value: str) -> None:
+    assert ambient.values_in_magics([(magic, line), ("time", "x=1")]) == {value}

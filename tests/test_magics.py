@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -381,3 +382,65 @@ def test_edited_class_body_runs_a_step_that_builds_on_it(notebook: Notebook) -> 
     notebook.run("k = 2")
     notebook.run("%%step a\nclass C:\n    v = k")
     assert notebook.names["C"].v == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "decision"),
+    [
+        ("import random\nrandom.seed(3)\nx = random.random()", "Skip"),
+        ("import random\nfor n in [1, 2]:\n    random.seed(a=n)", "Skip"),
+        (
+            "import random\ndef set_seed(n):\n    random.seed(n)\nset_seed(9)",
+            "Skip",
+        ),
+        ("import random\nx = random.random()\nrandom.seed(3)", "Run"),
+        ("import random\nx = random.random()", "Run"),
+    ],
+)
+def test_state_before_a_step_that_seeds_is_no_input(
+    source: str, decision: str, notebook: Notebook
+) -> None:
+    seeds = iter([100, 200])
+    for _ in range(2):
+        notebook.run(f"import random\nrandom.seed({next(seeds)})")
+        notebook.run(f"%%step draw\n{source}")
+        found = notebook.decision("draw")
+        notebook.restart()
+    assert found == decision
+
+
+def test_seeding_in_a_step_is_repeated_where_it_changed_nothing(
+    notebook: Notebook,
+) -> None:
+    step = "%%step seed\nrandom.seed(3)"
+    notebook.run("import random\nrandom.seed(3)")
+    notebook.run(step)
+    notebook.restart()
+    notebook.run("import random\nrandom.seed(4)")
+    notebook.run(step)
+    notebook.run("x = random.random()\nrandom.seed(3)\ny = random.random()")
+    assert notebook.decision("seed") == "Skip"
+    assert notebook.names["x"] == notebook.names["y"]
+
+
+def test_result_may_be_of_a_class_that_the_step_made(notebook: Notebook) -> None:
+    step = "%%step show\nclass Both:\n    x = 3\nBoth()"
+    for _ in range(2):
+        notebook.run(step)
+        decision = notebook.decision("show")
+        notebook.run("y = _.x")
+        assert notebook.names["y"] == 3
+        notebook.restart()
+    assert decision == "Skip"
+
+
+def test_environment_that_a_magic_spells_out_comes_back(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CASE_PLACE", raising=False)
+    for _ in range(2):
+        os.environ.pop("CASE_PLACE", None)
+        notebook.run("%%step place\n%env CASE_PLACE=over there")
+        decision = notebook.decision("place")
+        notebook.restart()
+    assert (decision, os.environ["CASE_PLACE"]) == ("Skip", "over there")

@@ -366,7 +366,7 @@ class _Oracle:
     def _other_doubts(self, step: Outlined, record: StepRecord) -> Iterator[str]:
         """Yield what only the kernel can tell of a step."""
         yield from self._differences_here(record)
-        drawn = [n for n, d in record.fingerprint.random.items() if d != "unseeded"]
+        drawn = sorted(record.drawn)
         if drawn and any(map(self._may_draw, self._moving)):
             yield f"random stream {drawn[0]!r} may stand elsewhere"
         if drawn and not self._is_steady(step.planned):
