@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nbckpt import keys
-from nbckpt.errors import SaveFailed
+from nbckpt.errors import SaveFailed, StoreDamaged
 from nbckpt.history import Reader
 from nbckpt.records import (
     SCHEMA_VERSION,
@@ -166,7 +166,7 @@ class Journal(Reader):
         key = f"step/{self.run_id}/{record.step}"
 
         def change(transaction: Transaction) -> list[str]:
-            before = transaction.get(key)
+            before = _replaced(transaction, key)
             self._use_packs(transaction, key, record, pack)
             transaction.put(key, record.to_json())
             self._end_attempt(transaction, record.step, StepState.COMPLETED, "")
@@ -286,6 +286,14 @@ def release_packs(
             transaction.delete(f"inline/{name}")
             freed.append(name)
     return freed
+
+
+def _replaced(transaction: Transaction, key: str) -> Any:
+    """Return the record that a new one replaces; a damaged one must not stop it."""
+    try:
+        return transaction.get(key)
+    except StoreDamaged:
+        return None
 
 
 def _summary(record: dict[str, Any]) -> dict[str, Any]:

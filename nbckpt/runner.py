@@ -31,6 +31,7 @@ from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nbckpt.journal import Pack
     from nbckpt.session import Session
 
 
@@ -215,8 +216,7 @@ class Runner:
         session = self.session
         try:
             record, pack, after = completion(running, session)
-            # Killed before this line: an unreferenced pack. After it: a whole record.
-            freed = session.journal.complete(record, pack, running.reason)
+            freed = self._record(record, pack, running.reason)
         except (NbckptError, OSError, MemoryError) as error:
             self.unsaved = running
             running.left = session.digests()
@@ -230,6 +230,20 @@ class Runner:
             sys.stderr.write(
                 f"nbckpt: step {record.step} runs again next time: {record.runs_again}\n"
             )
+
+    def _record(self, record: StepRecord, pack: Pack, reason: str) -> list[str]:
+        """Write a record; whatever stops that, later ones must not build on its pack."""
+        checkpoints = self.session.checkpoints
+        try:
+            # Killed before this line: an unreferenced pack. After it: a whole record.
+            return self.session.journal.complete(record, pack, reason)
+        except Exception:
+            checkpoints.drop([pack.name])
+            raise
+        except BaseException:
+            # An interrupt can come with the record written: the pack stays.
+            checkpoints.forget()
+            raise
 
     def _save_again(self, step: Step, body: Body) -> bool:
         """Save a step whose save failed, if nothing else has run since."""

@@ -23,6 +23,7 @@ from nbckpt.codecs import (
     is_local,
 )
 from nbckpt.codecs.secrets import join
+from nbckpt.codecs.trace import path_to
 
 VALUES = """
 import collections, dataclasses, datetime, enum, functools, re
@@ -224,6 +225,24 @@ def test_modules_that_a_value_comes_from_are_told() -> None:
     namespace = space("x = [np.sin, pd.DataFrame()]")
     found = {name.partition(".")[0] for name in Canonical(namespace["x"], {}).modules}
     assert {"numpy", "pandas"} <= found
+
+
+@pytest.mark.parametrize(
+    ("source", "path"),
+    [
+        ("t = object()\nx = {'a': [1, t]}", "x['a'][1]"),
+        ("t = object()\nx = (1, {t})", "x[1]{…}"),
+        ("t = object()\nx = (lambda v: lambda: v)(t)", "x.v"),
+        ("class C: pass\nt = object()\nx = C()\nx.deep = C()\nx.deep.er = t", "x.deep.er"),
+        ("class C: __slots__ = ('s',)\nx = C()\nx.s = t = object()", "x.s"),
+        ("class C:\n def m(s): 0\nt = C()\nx = t.m", "x.__self__"),
+        ("class C:\n def __getattr__(s, n): return s\nt = object()\nx = [C(), t]", "x[1]"),
+        ("t = object()\nx = 1", "x"),
+    ],
+)  # fmt: skip
+def test_way_to_a_value_is_told(source: str, path: str) -> None:
+    namespace = space(source)
+    assert path_to({"x": namespace["x"]}, namespace["t"]) == path
 
 
 def test_global_names_are_found_in_nested_code_and_attributes_are_not() -> None:

@@ -5,69 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 from nbckpt import magics
 from nbckpt.errors import BadStep, CheckFailed
 from nbckpt.magics import HOOKS, transform_line
+from tests.notebook import Notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-
-class Notebook:
-    """A shell with the extension loaded, in a folder of its own."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-        self.shell = self._start()
-
-    @staticmethod
-    def _start() -> Any:
-        InteractiveShell.clear_instance()
-        config = Config()
-        config.HistoryManager.enabled = False
-        shell: Any = InteractiveShell.instance(config=config)
-        shell.colors = "nocolor"
-        magics.load(shell)
-        return shell
-
-    def run(self, source: str, *, fine: bool = True) -> Any:
-        result = self.shell.run_cell(source, store_history=True)
-        if fine:
-            result.raise_error()
-        return result
-
-    def error(self, source: str) -> BaseException:
-        result = self.run(source, fine=False)
-        found: BaseException = result.error_in_exec or result.error_before_exec
-        assert found is not None
-        return found
-
-    def restart(self) -> None:
-        self.close()
-        self.shell = self._start()
-
-    def close(self) -> None:
-        magics.unload(self.shell)
-        InteractiveShell.clear_instance()
-
-    @property
-    def names(self) -> dict[str, Any]:
-        namespace: dict[str, Any] = self.shell.user_ns
-        return namespace
-
-    def decision(self, step: str) -> str:
-        return type(self.names[HOOKS].runner.last[step]).__name__
-
-    def shown(self) -> str:
-        return self.capsys.readouterr().out
 
 
 @pytest.fixture

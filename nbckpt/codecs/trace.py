@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 DEPTH = 12
 BREADTH = 20_000
+METHODS = (types.MethodType, types.BuiltinMethodType)
 
 
 def path_to(values: dict[str, Any], target: Any) -> str:
@@ -70,15 +71,16 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
             if hasattr(value, slot):
                 yield slot, getattr(value, slot)
     yield from _closure(value)
-    if hasattr(value, "__self__") and not isinstance(value.__self__, types.ModuleType):
+    if isinstance(value, METHODS) and not isinstance(value.__self__, types.ModuleType):
         yield "__self__", value.__self__
 
 
 def _closure(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield what a function's closure holds."""
-    cells = getattr(value, "__closure__", None) or ()
-    names = getattr(getattr(value, "__code__", None), "co_freevars", ())
-    for name, cell in zip(names, cells, strict=False):
+    if not isinstance(value, types.FunctionType):
+        return
+    cells = value.__closure__ or ()
+    for name, cell in zip(value.__code__.co_freevars, cells, strict=True):
         try:
             yield name, cell.cell_contents
         except ValueError:

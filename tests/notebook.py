@@ -1,0 +1,87 @@
+"""A notebook in this process: a shell with the extension loaded, cell by cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from nbckpt import magics
+from nbckpt.magics import HOOKS
+
+if TYPE_CHECKING:
+    import pytest
+
+    from nbckpt.journal import Journal
+    from nbckpt.runner import Runner
+    from nbckpt.session import Session
+
+
+class Notebook:
+    """A shell with the extension loaded, in the folder that the test stands in."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+        self.shell = self._start()
+
+    @staticmethod
+    def _start() -> Any:
+        InteractiveShell.clear_instance()
+        config = Config()
+        config.HistoryManager.enabled = False
+        shell: Any = InteractiveShell.instance(config=config)
+        shell.colors = "nocolor"
+        magics.load(shell)
+        return shell
+
+    def run(self, source: str, *, fine: bool = True) -> Any:
+        result = self.shell.run_cell(source, store_history=True)
+        if fine:
+            result.raise_error()
+        return result
+
+    def error(self, source: str) -> BaseException:
+        result = self.run(source, fine=False)
+        found: BaseException = result.error_in_exec or result.error_before_exec
+        assert found is not None
+        return found
+
+    def restart(self) -> None:
+        self.close()
+        self.shell = self._start()
+
+    def close(self) -> None:
+        magics.unload(self.shell)
+        InteractiveShell.clear_instance()
+
+    @property
+    def names(self) -> dict[str, Any]:
+        namespace: dict[str, Any] = self.shell.user_ns
+        return namespace
+
+    @property
+    def runner(self) -> Runner:
+        found: Runner = self.names[HOOKS].runner
+        return found
+
+    @property
+    def session(self) -> Session:
+        found: Session = self.names[HOOKS].session
+        return found
+
+    @property
+    def journal(self) -> Journal:
+        return self.session.journal
+
+    def decision(self, step: str) -> str:
+        return type(self.runner.last[step]).__name__
+
+    def reason(self, step: str) -> str:
+        return self.runner.last[step].reason
+
+    def shown(self) -> str:
+        return self.capsys.readouterr().out
+
+    def told(self) -> str:
+        return self.capsys.readouterr().err
