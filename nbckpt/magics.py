@@ -322,6 +322,9 @@ def load(shell: Any) -> None:
     magics.hooks = hooks
     StepMagics.step.__doc__ = step_parser().format_help()
     shell.register_magics(magics)
+    # What IPython looks for where ``%%step`` stands below the first line of a cell.
+    magics_of_lines = shell.magics_manager.magics["line"]
+    magics_of_lines["%step"] = magics_of_lines["step"]
 
 
 def unload(shell: Any) -> None:
@@ -341,6 +344,6 @@ def unload(shell: Any) -> None:
     for event in EVENTS:
         shell.events.unregister(event, getattr(hooks, event))
     for kind in ("line", "cell"):
-        for name in ("step", "nbckpt"):
+        for name in ("step", "%step", "nbckpt"):
             shell.magics_manager.magics[kind].pop(name, None)
     hooks.session.release()

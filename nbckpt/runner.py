@@ -150,7 +150,7 @@ class Runner:
             isinstance(error, KeyboardInterrupt) or "Cancelled" in type(error).__name__
         )
         state = StepState.INTERRUPTED if interrupted else StepState.FAILED
-        text = f"{type(error).__name__}: {error}"
+        text = ": ".join(part for part in (type(error).__name__, str(error)) if part)
         try:
             self.session.journal.fail(running.step.name, state, text[:2000])
         except (Fenced, NbckptError) as failure:

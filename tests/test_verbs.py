@@ -230,6 +230,16 @@ def test_step_of_dead_holder_is_interrupted_and_never_running(lab: Lab) -> None:
     assert "died in" in pages.plain(overview.status_page(found))
 
 
+def test_step_that_its_living_kernel_interrupted_ended_without_a_death(
+    lab: Lab,
+) -> None:
+    lab.start("load")
+    lab.journal.fail("load", StepState.INTERRUPTED, "KeyboardInterrupt")
+    page = pages.plain(overview.status_page(lab.status()))
+    assert "ended in  load" in page
+    assert "died in" not in page
+
+
 def test_step_of_holder_that_was_replaced_is_interrupted(lab: Lab) -> None:
     lab.start("load")
     lab.hold(token=2)
@@ -409,6 +419,16 @@ def test_explain_without_notebook_says_that_now_cannot_be_told(lab: Lab) -> None
     found = steps.explain(lab.reader, lab.run, "fit")
     assert (found["last"], found["now"]) == (None, "")
     assert "can't be told" in pages.plain(steps.explain_page(found))
+
+
+def test_explain_tells_the_past_when_another_cell_is_no_step(lab: Lab) -> None:
+    notebook = a_notebook(lab.folder, "%%step load\nx = 1", "%%step fit --chekc x")
+    lab.complete("load")
+    run = replace(lab.run, notebook=str(notebook))
+    found = steps.explain(lab.reader, run, "load")
+    assert found["now"] == "unknown"
+    assert "--chekc" in found["reason"]
+    assert "Its body ran" in pages.plain(steps.explain_page(found))
 
 
 # verify

@@ -29,12 +29,8 @@ def status_page(data: Status) -> Page:
         f"run {data['run']}{version}: {data['state']}, {done}",
         f"notebook  {data['notebook'] or 'unknown'}",
         f"holder    {_holder_text(data['holder'])}",
+        *_current_lines(data),
     ]
-    for key, words in (("current", "running  "), ("died_in", "died in  ")):
-        step = data[key]  # type: ignore[literal-required]
-        if step:
-            since = f"since {moment(step['since'])} ({duration(step['seconds'])})"
-            lines.append(f"{words} {step['step']}, {since}")
     trust = "" if data["store"]["authenticated"] else ", not authenticated"
     lines.append(
         f"store     {data['store']['folder']} ({size(data['store']['bytes'])}{trust})"
@@ -43,6 +39,18 @@ def status_page(data: Status) -> Page:
     if data["resume"]:
         page += ["", f"To go on: {data['resume']}"]
     return page
+
+
+def _current_lines(data: Status) -> list[str]:
+    """Return the step that runs, or that the run ended in."""
+    is_dead = data["holder"] is None or data["holder"]["standing"] == "dead"
+    ended = "died in  " if is_dead else "ended in "
+    return [
+        f"{words} {step['step']}, since {moment(step['since'])} "
+        f"({duration(step['seconds'])})"
+        for words, step in (("running  ", data["current"]), (ended, data["died_in"]))
+        if step
+    ]
 
 
 def _holder_text(holder: HolderState | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from nbckpt.errors import BadStep
 from nbckpt.records import (
     Event,
     Fingerprint,
@@ -172,7 +173,11 @@ def _now(reader: Reader, run: RunRecord, step: str) -> Prediction | None:
     notebook = notebook_of(reader, run)
     if notebook is None:
         return None
-    found = predictions(reader, notebook, run.run_id, outline_of(notebook))
+    try:
+        outline = outline_of(notebook)
+    except BadStep as error:  # of any cell: what is recorded of this one holds
+        return Prediction("unknown", error.what)
+    found = predictions(reader, notebook, run.run_id, outline)
     gone = Prediction("unknown", "the notebook has no such step any more")
     return found.get(step, gone)
 
