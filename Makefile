@@ -7,9 +7,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 TORCH := torch==2.13.0
 
 UNIT := tests/outputs tests/style $(wildcard tests/test_*.py)
+LONG_BROWSER := tests/browser/test_quickstart.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit notebooks endurance bench kill-all clean
+.PHONY: help demo test lint unit notebooks browser endurance bench kill-all clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' $(MAKEFILE_LIST)
@@ -19,7 +20,7 @@ demo: $(VENV)/examples.stamp ## kill a real notebook in the middle of a step, an
 
 test: lint ## everything that CI checks
 	$(BIN)/coverage erase
-	$(MAKE) unit notebooks
+	$(MAKE) unit notebooks browser
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -33,11 +34,15 @@ unit: $(VENV)/test.stamp ## the tests of each module; a failure gets a second lo
 	$(BIN)/coverage run -m pytest -n logical --maxprocesses 8 --dist worksteal $(UNIT) || \
 	  $(BIN)/coverage run -m pytest --last-failed --last-failed-no-failures none $(UNIT)
 
-endurance: $(VENV)/test.stamp ## the cases, the scenarios and the kill matrix: half an hour
+endurance: $(VENV)/browser.stamp ## the cases, the scenarios and the kill matrix: half an hour
 	$(BIN)/python -m pytest -n logical tests/cases tests/scenarios tests/crash tests/bench
+	$(BIN)/python -m pytest $(LONG_BROWSER)
 
 notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel
 	$(BIN)/coverage run -m pytest --timeout 900 --nbval --nbckpt-fresh --nbckpt-twice notebooks
+
+browser: $(VENV)/browser.stamp ## JupyterLab and Notebook 7 in Chromium; pictures in build/shots
+	$(BIN)/python -m pytest -n 2 tests/browser --ignore $(LONG_BROWSER)
 
 bench: $(VENV)/test.stamp ## cost of a step, as multiples of the plain way
 	$(BIN)/python -m tests.bench
@@ -67,3 +72,7 @@ $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 	$(PIP) $(TORCH) || \
 	  echo "no $(TORCH) for this machine; the tests that need it are skipped"
 	@touch $(VENV)/examples.stamp $@
+
+$(VENV)/browser.stamp: $(VENV)/test.stamp
+	$(PIP) --editable '.[browser]'
+	@touch $@

@@ -19,7 +19,7 @@ FOLDERS = (
     "MPLCONFIGDIR",
 )
 WHOLE_NOTEBOOKS = tuple(
-    Path(__file__).with_name(name) for name in ("cases", "scenarios")
+    Path(__file__).with_name(name) for name in ("browser", "cases", "scenarios")
 )
 
 
