@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nbckpt import ambient, snapshots, variables
 from nbckpt.checkpoints import Work, evidence_of, files_read, pack_name
 from nbckpt.journal import Pack
+from nbckpt.modulestate import home
 from nbckpt.records import SEEDED_BY_STEP, Contents, StepRecord, Value
 from nbckpt.watch import Touched
 
@@ -99,13 +100,14 @@ def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]
     values, namespace = session.values(), session.namespace
     after = snapshots.take(values, namespace, running.before)
     changed = snapshots.changes(running.before, after)
+    homes = {home(name) for name in changed.names}
     work = Work(
         changes=variables.hide(changed, values, namespace, session.secrets()),
         around=_around(running, session),
         outputs=running.recording,
         result=session.result(),
         magics=running.body.reads.magics,
-        imports=sorted(running.body.reads.modules),
+        imports=sorted({*running.body.reads.modules, *filter(None, homes)}),
     )
     return work, after
 
@@ -133,7 +135,7 @@ def _why_not_kept(work: Work, body: Body, session: Session) -> str:
 def _digests(names: list[str], session: Session) -> dict[str, Value]:
     """Return the digests of names as inputs of later steps."""
     session.inputs.forget_names(names)
-    known = [name for name in names if name in session.namespace]
+    known = [name for name in names if name in session.names]
     return {name: session.inputs.value(name) for name in known}
 
 
@@ -173,7 +175,7 @@ def _implied(running: Running, names: list[str], session: Session) -> dict[str, 
     return {
         name: running.aliases.get(name) or session.inputs.value(name).digest
         for name in held
-        if name in session.namespace and name not in left_out
+        if name in session.names and name not in left_out
     }
 
 

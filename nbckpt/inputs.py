@@ -8,13 +8,14 @@ import re
 import sys
 import types
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
-from nbckpt.codecs import Canonical, is_local
+from nbckpt.codecs import Canonical
+from nbckpt.modulestate import OWN, Names, is_own_module
 from nbckpt.reads import Reads, compile_body, environment_names, read_body
 from nbckpt.records import Fingerprint, Value
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from nbckpt.trust import Secret
 
 Namespace = dict[str, Any]
-OWN = {"nbckpt", "__main__", "__mp_main__", "IPython", "ipykernel"}
 DUNDER = re.compile(r"__\w+__")
 SHELL_NAMES = {"get_ipython", "In", "Out", "exit", "quit", "open", "display"}
 
@@ -63,15 +63,15 @@ class Inputs:
 
     Parameters
     ----------
-    namespace : dict
-        The notebook's names.
+    names : Names
+        The notebook's names, and those of the user's modules.
     paths : Paths
         Names of files.
     secret : Secret
         Keys the digests of environment variables.
     """
 
-    namespace: Namespace
+    names: Names
     paths: Paths
     secret: Secret
     _known: dict[str, Value] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Inputs:
             Restores the value once more, to tell whether the live one was changed.
         """
         self._known[name] = value
-        self._recorded[name] = _Recorded(value, again, _reference(self.namespace[name]))
+        self._recorded[name] = _Recorded(value, again, _reference(self.names[name]))
 
     def value(self, name: str) -> Value:
         """Return the digest of a name's value.
@@ -121,8 +121,8 @@ class Inputs:
 
     def _compute(self, name: str) -> Value:
         """Digest a live value."""
-        live = self.namespace[name]
-        found = _digest(live, self.namespace)
+        live = self.names[name]
+        found = _digest(live, self.names.namespace)
         recorded = self._recorded.get(name)
         if recorded is None or recorded.value == found:
             return found
@@ -133,7 +133,7 @@ class Inputs:
         # A restored value can differ from the original in ways that don't matter, such
         # as spare capacity: it counts as unchanged if a fresh restore looks the same.
         try:
-            same = _digest(recorded.again(), self.namespace) == found
+            same = _digest(recorded.again(), self.names.namespace) == found
         except Exception:
             return found
         return recorded.value if same else found
@@ -161,16 +161,19 @@ class Inputs:
         """
         names = self._reached(step, body, visible)
         if recorded is not None:
-            names |= {name for name in recorded.inputs if name in self.namespace} - set(
+            names |= {name for name in recorded.inputs if name in self.names} - set(
                 step.ignore
             )
         values = {name: self.value(name) for name in sorted(names)}
         modules = self._modules(body.reads.modules, values)
+        values |= self._state(step, modules)
         return Fingerprint(
             code=body.code,
             options=step.options_fingerprint,
             inputs={name: value.digest for name, value in values.items()},
-            modules={name: _source_digest(name) for name in modules if _is_local(name)},
+            modules={
+                name: _source_digest(name) for name in modules if is_own_module(name)
+            },
             files=self._files(step, recorded),
             environment=self._environment(step, body, values),
             versions=_versions(modules),
@@ -187,11 +190,36 @@ class Inputs:
             name = queue.pop()
             if name in found or name in step.ignore or name in SHELL_NAMES:
                 continue
-            if name not in self.namespace or DUNDER.fullmatch(name):
+            if name not in self.names or DUNDER.fullmatch(name):
                 continue
             found.add(name)
             queue |= set(self.value(name).reached)
         return found
+
+    def actual(self, step: Step, now: Fingerprint) -> Fingerprint:
+        """Return a fingerprint with the state of modules as the body will find it.
+
+        Parameters
+        ----------
+        step : Step
+            The step that runs.
+        now : Fingerprint
+            As it was compared: what an earlier pass left counted as it was before.
+
+        Returns
+        -------
+        Fingerprint
+            What the step's result will rest on.
+        """
+        found = {name: d for name, d in now.inputs.items() if "." not in name}
+        state = self._state(step, now.modules)
+        return replace(now, inputs=found | {n: v.digest for n, v in state.items()})
+
+    def _state(self, step: Step, modules: Iterable[str]) -> dict[str, Value]:
+        """Return what moved in the modules that a step rests on, if it can be told."""
+        names = sorted(self.names.of_modules(modules) - set(step.ignore))
+        found = {name: self.value(name) for name in names}
+        return {name: value for name, value in found.items() if not value.unknown}
 
     def _unknown(self, step: Step, values: dict[str, Value]) -> str:
         """Return why the fingerprint can't be told, if so."""
@@ -217,7 +245,7 @@ class Inputs:
             Local module → digest of its source; package → version.
         """
         modules = self._modules((), {name: self.value(name) for name in names})
-        local = {name: _source_digest(name) for name in modules if _is_local(name)}
+        local = {name: _source_digest(name) for name in modules if is_own_module(name)}
         return local, _versions(modules)
 
     def _modules(self, imported: Iterable[str], values: dict[str, Value]) -> set[str]:
@@ -225,13 +253,13 @@ class Inputs:
         found = set(imported)
         for name, value in values.items():
             found |= set(value.modules)
-            if isinstance(self.namespace[name], types.ModuleType):
-                found.add(self.namespace[name].__name__)
+            if isinstance(self.names[name], types.ModuleType):
+                found.add(self.names[name].__name__)
         queue, seen = set(found), set()
         while queue:
             name = queue.pop()
             seen.add(name)
-            if _is_local(name):
+            if is_own_module(name):
                 queue |= _uses(sys.modules[name]) - seen
         return {name for name in seen if name.partition(".")[0] not in OWN}
 
@@ -248,7 +276,7 @@ class Inputs:
         """Return keyed digests of the environment variables that a step names."""
         names = set(step.env) | body.environment
         for name in values:
-            code = getattr(self.namespace[name], "__code__", None)
+            code = getattr(self.names[name], "__code__", None)
             if code is not None:
                 names |= environment_names(code)
         found = {name: os.environ.get(name) for name in sorted(names)}
@@ -284,12 +312,6 @@ def _digest(value: Any, namespace: Namespace) -> Value:
     return Value(canon.digest, canon.unknown, reached, modules)
 
 
-def _is_local(name: str) -> bool:
-    """Tell whether an imported module is the user's own."""
-    module = sys.modules.get(name)
-    return module is not None and name.partition(".")[0] not in OWN and is_local(module)
-
-
 def _uses(module: types.ModuleType) -> set[str]:
     """Return the modules that a local module's names come from."""
     found = set()
@@ -298,7 +320,7 @@ def _uses(module: types.ModuleType) -> set[str]:
             found.add(value.__name__)
         elif isinstance(value, (type, types.FunctionType)):
             found.add(str(value.__module__))
-    return {name for name in found if _is_local(name)}
+    return {name for name in found if is_own_module(name)}
 
 
 def _source_digest(name: str) -> str:
@@ -315,7 +337,7 @@ def _versions(modules: set[str]) -> dict[str, str]:
     found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     for name in {module.partition(".")[0] for module in modules}:
         module = sys.modules.get(name)
-        if module is None or name in sys.stdlib_module_names or is_local(module):
+        if module is None or name in sys.stdlib_module_names or is_own_module(name):
             continue
         version = _version(name)
         if version:

@@ -312,6 +312,7 @@ def load(shell: Any) -> None:
     if HOOKS in shell.user_ns:
         return
     hooks = Hooks(shell)
+    hooks.session.names.install()
     shell.user_ns[HOOKS] = hooks
     shell.user_ns_hidden[HOOKS] = hooks
     shell.input_transformers_cleanup.append(transform_line)
@@ -346,4 +347,5 @@ def unload(shell: Any) -> None:
     for kind in ("line", "cell"):
         for name in ("step", "%step", "nbckpt"):
             shell.magics_manager.magics[kind].pop(name, None)
+    hooks.session.names.uninstall()
     hooks.session.release()

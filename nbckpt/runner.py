@@ -198,6 +198,7 @@ class Runner:
     def _start(self, step: Step, body: Body, now: Fingerprint, reason: str) -> None:
         """Record the attempt, then let the body run."""
         self.session.survey.make()
+        now = self.session.inputs.actual(step, now)
         before, around = self.session.snapshot(), ambient.capture()
         self.session.seeding.begin(around)
         overlapping = aliases(now.inputs, before, self.session)

@@ -18,6 +18,7 @@ from nbckpt.evidence import Paths
 from nbckpt.identity import Wish, cell_id, identify, read_overlap
 from nbckpt.inputs import Body, Inputs
 from nbckpt.leases import Hold, Leases
+from nbckpt.modulestate import Names, explained
 from nbckpt.outputs import Recorder, replay
 from nbckpt.plan import Step, doubles, planned, read_plan, twice
 from nbckpt.records import (
@@ -51,6 +52,7 @@ class Session:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.namespace: dict[str, Any] = shell.user_ns
+        self.names = Names(self.namespace)
         self.identity = identify(self.namespace)
         self.wish = Wish(
             run_id=os.environ.get("NBCKPT_RUN_ID", ""),
@@ -123,7 +125,7 @@ class Session:
             self.store, run.run_id, self._hold.token, self._hold.guard
         )
         self.paths = Paths(self.identity.base)
-        self.inputs = Inputs(self.namespace, self.paths, self.store.secret)
+        self.inputs = Inputs(self.names, self.paths, self.store.secret)
         self.checkpoints = Checkpoints(self.store, self.namespace)
         self.recorder = Recorder(self.shell, self.store.folder / "spill")
         self.watch = Watch(self.paths, self.store.folder, self._claim)
@@ -220,7 +222,8 @@ class Session:
 
     def values(self) -> variables.Namespace:
         """Return the user's variables, without those that a step is not to keep."""
-        return variables.user_names(self.namespace, self._hidden | self._dropped)
+        left_out = self._hidden | self._dropped
+        return variables.user_names(self.namespace | self.names.moved(), left_out)
 
     def snapshot(self) -> snapshots.Snapshot:
         """Return the namespace as it is before a body."""
@@ -258,6 +261,9 @@ class Session:
             return found
         return replace(
             found,
+            inputs=explained(
+                record.fingerprint.inputs, found.inputs, self.survey.left(record)
+            ),
             files=self.survey.explained(record, found.files),
             random=self.seeding.compared(record.fingerprint.random, ambient.capture()),
         )
@@ -280,17 +286,18 @@ class Session:
     def bind(self, record: StepRecord, restored: Restored) -> Callable[[], None]:
         """Bind a checkpoint's names; return what takes it back."""
         touched = {*restored.values, *record.contents.deleted}
-        before = {n: self.namespace.get(n, variables.MISSING) for n in touched}
-        self.namespace.update(restored.values)
+        before = {n: self.names.get(n, variables.MISSING) for n in touched}
+        for name, value in restored.values.items():
+            self.names.bind(name, value)
         for name in record.contents.deleted:
-            self.namespace.pop(name, None)
+            self.names.unbind(name)
 
         def undo() -> None:
             for name, value in before.items():
                 if value is variables.MISSING:
-                    self.namespace.pop(name, None)
+                    self.names.unbind(name)
                 else:
-                    self.namespace[name] = value
+                    self.names.bind(name, value)
 
         return undo
 

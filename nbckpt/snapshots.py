@@ -109,6 +109,23 @@ def take(
     return snapshot
 
 
+def digests(values: Namespace, namespace: Namespace) -> dict[str, str]:
+    """Return the digest of each value alone, to tell within one process what changed.
+
+    Parameters
+    ----------
+    values, namespace : dict
+        As for `take`.
+
+    Returns
+    -------
+    dict
+        Name → digest.
+    """
+    none: frozenset[int] = frozenset()
+    return {n: _part(n, v, namespace, none, None).digest for n, v in values.items()}
+
+
 def _part(
     name: str,
     value: Any,

@@ -52,6 +52,20 @@ class Survey:
             and code not in self._journal.mark(self._journal.run_id, name).accepted
         )
 
+    def left(self, record: StepRecord) -> dict[str, set[str]]:
+        """Return what a step and those below it left in modules: digests by dotted name."""
+        run_id = self._journal.run_id
+        order = [step.name for step in self._journal.plan(run_id).steps]
+        if record.step not in order:
+            return {}
+        below = set(order[order.index(record.step) :])
+        found: dict[str, set[str]] = {}
+        for name, other in self._journal.steps(run_id).items():
+            for key, value in other.contents.values.items() if name in below else ():
+                if "." in key:
+                    found.setdefault(key, set()).add(value.digest)
+        return found
+
     def verify(self, record: StepRecord) -> list[str]:
         """Return which files of a record are not as they should be."""
         return self.writers().verify(record) if record.evidence.files else []

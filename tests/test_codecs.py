@@ -253,10 +253,10 @@ def test_global_names_are_found_in_nested_code_and_attributes_are_not() -> None:
 def test_packages_are_not_local_and_source_files_elsewhere_are() -> None:
     here: Any = type(sys)("here")
     here.__file__ = "/home/me/project/here.py"
-    assert is_local(here)
-    assert not is_local(np)
-    assert not is_local(json)
-    assert not is_local(sys)
+    assert is_local(here.__file__)
+    assert not is_local(np.__file__)
+    assert not is_local(json.__file__)
+    assert not is_local(None)
 
 
 def there_and_back(source: str, into: dict[str, Any] | None = None) -> dict[str, Any]:

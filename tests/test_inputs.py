@@ -11,6 +11,7 @@ import pytest
 from nbckpt.cells import parse_body
 from nbckpt.evidence import Paths
 from nbckpt.inputs import Body, Inputs
+from nbckpt.modulestate import Names
 from nbckpt.plan import read_step
 from nbckpt.trust import Secret
 
@@ -27,7 +28,7 @@ class Desk:
     def __init__(self, base: Path) -> None:
         self.paths = Paths(base)
         self.namespace: dict[str, Any] = {"__name__": "__main__", "np": np}
-        self.inputs = Inputs(self.namespace, self.paths, Secret(b"s" * 32))
+        self.inputs = Inputs(Names(self.namespace), self.paths, Secret(b"s" * 32))
 
     def run(self, source: str) -> None:
         exec(source, self.namespace)  # noqa: S102 - a plain cell

@@ -256,20 +256,20 @@ class Canonical:
             return "unknown"
 
 
-def is_local(module: types.ModuleType) -> bool:
+def is_local(file: str | None) -> bool:
     """Tell whether a module is the user's own: a source file in no installed package.
 
     Parameters
     ----------
-    module : types.ModuleType
-        An imported module.
+    file : str or None
+        The module's file.
 
     Returns
     -------
     bool
         By where its file lies.
     """
-    path = getattr(module, "__file__", None) or ""
+    path = file or ""
     installed = ("site-packages", "dist-packages")
     inside = path.startswith((sys.base_prefix, sys.prefix)) or any(
         p in path for p in installed
