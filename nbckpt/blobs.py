@@ -32,6 +32,8 @@ CHUNK_BYTES = 256 << 10
 PAGE_BYTES = 4096
 MAPPED_BYTES = 64 << 10
 """Buffers from this size on begin on a page, so that they can be mapped."""
+SHARED_BYTES = 64 << 10
+"""A chunk below this size is written again: shared, it would keep a whole pack."""
 INLINE_BYTES = 64 << 10
 """A pack up to this size travels in its record's transaction: one sync, not three."""
 STAGE_BYTES = 4 << 20
@@ -114,6 +116,7 @@ class PackWriter:
         self.path = folder / f"{name}.pack"
         self.chunks: list[Chunk] = []
         self._index = index
+        self._before: list[Chunk] = []
         self._new: list[tuple[bytes | None, Chunk]] = []
         self._stage = bytearray()
         self._written = 0
@@ -139,19 +142,22 @@ class PackWriter:
             self._pad()
         for number, start in enumerate(range(0, data.nbytes, CHUNK_BYTES)):
             glance = glances[number] if glances else None
+            self._before = self.chunks[-1:] if number else []
             self.chunks.append(self._chunk(data[start : start + CHUNK_BYTES], glance))
         return [first, len(self.chunks) - first, data.nbytes, data.readonly]
 
     def _chunk(self, data: memoryview, glance: bytes | None) -> Chunk:
         """Return where a chunk lies, staging it if it is new."""
-        if glance is not None and glance in self._index.by_glance:
-            return self._index.by_glance[glance]
+        if glance is not None:
+            known = self._index.by_glance.get(glance)
+            if known is not None and self._is_shared(known):
+                return known
         # A private copy: a thread that still writes to the array can't make the bytes
         # on disk differ from their digest.
         copy = bytes(data)
         digest = blake3(copy).digest()
         chunk = self._index.by_digest.get(digest)
-        if chunk is None:
+        if chunk is None or not self._is_shared(chunk):
             chunk = Chunk(
                 self.name, self._written + len(self._stage), len(copy), digest
             )
@@ -161,6 +167,14 @@ class PackWriter:
         if glance is not None:
             self._index.by_glance[glance] = chunk
         return chunk
+
+    def _is_shared(self, chunk: Chunk) -> bool:
+        """Tell whether a known chunk is used rather than written again.
+
+        The end of an array stays with the chunks before it, so that it can be mapped.
+        """
+        packs = {self.name, *(before.pack for before in self._before)}
+        return chunk.length >= SHARED_BYTES or chunk.pack in packs
 
     def _pad(self) -> None:
         """Continue on the next page."""

@@ -122,6 +122,25 @@ def test_only_the_changed_chunk_is_written_again(shelf: Shelf) -> None:
     assert shelf.read(again)[0] == data
 
 
+def packs_of(shelf: Shelf, stretch: Stretch) -> set[str]:
+    return {chunk.pack for chunk in shelf.reader.manifest(stretch).chunks}
+
+
+def test_small_blob_ties_no_pack_to_an_older_one(shelf: Shelf) -> None:
+    shelf.write("one", b"small", os.urandom(CHUNK_BYTES))
+    second = shelf.write("two", b"small", os.urandom(CHUNK_BYTES))
+    assert packs_of(shelf, second) == {"two"}
+
+
+def test_short_end_stays_with_the_chunks_before_it(shelf: Shelf) -> None:
+    blob = os.urandom(CHUNK_BYTES + 5)
+    shelf.write("one", blob)
+    second = shelf.write("two", blob)
+    changed = shelf.write("three", os.urandom(CHUNK_BYTES) + blob[-5:])
+    assert packs_of(shelf, second) == {"one"}
+    assert packs_of(shelf, changed) == {"three"}
+
+
 def test_one_blob_twice_in_a_pack_is_written_once(shelf: Shelf) -> None:
     data = os.urandom(2 * CHUNK_BYTES)
     one, two = shelf.read(shelf.write("p", data, data))
