@@ -148,10 +148,9 @@ class PackWriter:
 
     def _chunk(self, data: memoryview, glance: bytes | None) -> Chunk:
         """Return where a chunk lies, staging it if it is new."""
-        if glance is not None:
-            known = self._index.by_glance.get(glance)
-            if known is not None and self._is_shared(known):
-                return known
+        known = self._index.by_glance.get(glance or b"")
+        if known is not None and self._is_shared(known):
+            return known
         # A private copy: a thread that still writes to the array can't make the bytes
         # on disk differ from their digest.
         copy = bytes(data)
@@ -307,9 +306,7 @@ class PackReader:
         first, count, size, readonly = place
         chunks = manifest.chunks[first : first + count]
         mapped = size >= MAPPED_BYTES and _is_one_piece(chunks)
-        view = self._map(chunks, size) if mapped else None
-        if view is None:
-            view = self._copy(chunks, size)
+        view = (self._map(chunks, size) if mapped else None) or self._copy(chunks, size)
         return view.toreadonly() if readonly else view
 
     def _map(self, chunks: list[Chunk], size: int) -> memoryview | None:
