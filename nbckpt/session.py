@@ -59,6 +59,7 @@ class Session:
             version=os.environ.get("NBCKPT_VERSION", ""),
             overlap=read_overlap(os.environ.get("NBCKPT_OVERLAP", "skip")),
         )
+        self._started = Wish()
         self._leases: Leases | None = None
         self._doubles: set[str] = set()
         self._hidden = {
@@ -104,10 +105,15 @@ class Session:
         given = {
             k: v for k in ("run_id", "version", "store") if (v := getattr(wish, k))
         }
+        wants_new = wish.fresh or wish.overlap == "concurrent"
+        if wants_new and wish != self._started:
+            # Not the run that this kernel took before, or was refused.
+            given = {"run_id": os.environ.get("NBCKPT_RUN_ID", ""), **given}
         self.wish = replace(self.wish, **given, fresh=wish.fresh)
         if wish.overlap != "skip":
             self.wish = replace(self.wish, overlap=wish.overlap)
         self.hold()
+        self._started = wish
         return self.run_id
 
     def hold(self) -> None:
