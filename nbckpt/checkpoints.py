@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from nbckpt import ambient, variables
 from nbckpt.blobs import ChunkIndex, Manifest, PackReader, PackWriter
 from nbckpt.codecs import Encoder, Secrets
-from nbckpt.evidence import ABSENT, Paths
 from nbckpt.history import Reader
 from nbckpt.journal import Pack
 from nbckpt.leases import standing
-from nbckpt.records import Contents, Evidence, Fingerprint, StepRecord
+from nbckpt.records import Contents, StepRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from nbckpt.snapshots import Changes
     from nbckpt.store import Store, Transaction
     from nbckpt.variables import Namespace
-    from nbckpt.watch import Touched
 
 RESULT_BYTES = 64 << 20
 """A cell's result above this size comes back as its picture only, not as ``Out``."""
@@ -332,69 +330,3 @@ def _is_old(path: Path) -> bool:
 
 
 SPILL_SECONDS = 86400.0
-
-
-def evidence_of(
-    touched: Touched,
-    declared: list[str],
-    checks: tuple[str, ...],
-    note: str,
-    paths: Paths,
-) -> Evidence:
-    """Return the evidence of a step that just completed.
-
-    Parameters
-    ----------
-    touched : Touched
-        Files that were noticed.
-    declared : list of str
-        Files that ``--writes`` names now.
-    checks, note : tuple of str, str
-        Of the step.
-    paths : Paths
-        Names of files.
-
-    Returns
-    -------
-    Evidence
-        A file that the step made and removed again is no evidence; one that stood
-        before must stay away.
-    """
-    digests = {
-        name: paths.digest(name) for name in sorted({*touched.written, *declared})
-    }
-    files = {
-        name: digest
-        for name, digest in digests.items()
-        if digest != ABSENT or name in touched.removed
-    }
-    return Evidence(files, checks, note)
-
-
-def files_read(
-    fingerprint: Fingerprint, touched: Touched, paths: Paths
-) -> dict[str, str]:
-    """Return the digests of the files that a step read, as they were before it.
-
-    Parameters
-    ----------
-    fingerprint : Fingerprint
-        Holds the declared ones already.
-    touched : Touched
-        Files that were noticed.
-    paths : Paths
-        Names of files.
-
-    Returns
-    -------
-    dict
-        Name → digest.
-    """
-    found = dict(fingerprint.files)
-    for name, before in touched.read.items():
-        if name in touched.written:
-            if before:
-                found[name] = before
-        else:
-            found[name] = paths.digest(name)
-    return found

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nbckpt import ambient, snapshots, variables
-from nbckpt.checkpoints import Work, evidence_of, files_read, pack_name
+from nbckpt.checkpoints import Work, pack_name
+from nbckpt.evidence import ABSENT, Paths
 from nbckpt.journal import Pack
 from nbckpt.modulestate import home
-from nbckpt.records import SEEDED_BY_STEP, Contents, StepRecord, Value
+from nbckpt.records import SEEDED_BY_STEP, Contents, Evidence, StepRecord, Value
 from nbckpt.watch import Touched
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ def completion(
     else:
         contents, pack = session.checkpoints.write(name, work, session.secrets())
     values = _digests(names, session)
-    declared = session.paths.expand(step.writes)
     record = StepRecord(
         run_id=session.run_id,
         step=step.name,
@@ -85,7 +85,7 @@ def completion(
         token=attempt.token,
         order=attempt.order,
         fingerprint=_fingerprint(running, touched, names, session),
-        evidence=evidence_of(touched, declared, step.checks, step.note, session.paths),
+        evidence=_evidence(running, touched, session),
         contents=replace(contents, values=values),
         started_at=running.started,
         completed_at=time.time(),
@@ -93,6 +93,63 @@ def completion(
         runs_again=why,
     )
     return record, pack, after
+
+
+def _evidence(running: Running, touched: Touched, session: Session) -> Evidence:
+    """Return the evidence of a step that just completed.
+
+    A file that it made and removed again is none; one that stood before must stay away.
+    A database of its own that it opened and left as it was goes on being evidence.
+    """
+    step, paths, earlier = running.step, session.paths, _earlier(running, session)
+    left = touched.opened.keys() & earlier
+    names = {*touched.written, *paths.expand(step.writes), *left}
+    digests = {name: paths.digest(name) for name in sorted(names)}
+    files = {
+        name: digest
+        for name, digest in digests.items()
+        if digest != ABSENT or name in touched.removed
+    }
+    made = {*touched.lasting_folders(paths)}
+    made |= {n for n in earlier - files.keys() if paths.locate(n).exists()}
+    return Evidence(files, step.checks, step.note, tuple(sorted(made)))
+
+
+def files_read(
+    fingerprint: Fingerprint, touched: Touched, paths: Paths
+) -> dict[str, str]:
+    """Return the digests of the files that a step read, as they were before it.
+
+    Parameters
+    ----------
+    fingerprint : Fingerprint
+        Holds the declared ones already.
+    touched : Touched
+        Files that were noticed.
+    paths : Paths
+        Names of files.
+
+    Returns
+    -------
+    dict
+        Name → digest.
+    """
+    found = dict(fingerprint.files)
+    for name, before in touched.read.items():
+        if name in touched.written:
+            if before:
+                found[name] = before
+        else:
+            found[name] = paths.digest(name)
+    return found
+
+
+def _earlier(running: Running, session: Session) -> set[str]:
+    """Return what attempts before this one wrote or made."""
+    before = session.journal.step(session.run_id, running.step.name)
+    found = {*before.evidence.files, *before.evidence.made} if before else set()
+    claimed = {name for name in running.attempt.writes if not name.endswith("/")}
+    return found | claimed
 
 
 def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]:
@@ -158,6 +215,7 @@ def _fingerprint(
         modules={**modules, **found.modules},
         versions={**versions, **found.versions},
         files=files_read(found, touched, session.paths),
+        **touched.listings(session.paths),
         random=random | dict.fromkeys(sorted(own), SEEDED_BY_STEP),
     )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from blake3 import blake3
 
+from nbckpt import databases, folders
 from nbckpt.errors import CheckFailed
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Paths:
     def name(self, path: str) -> str:
         """Return how a record names a file: relative if it lies below the notebook."""
         full = os.path.abspath(path)
+        if full == str(self.base):
+            return "."
         inside = full.startswith(f"{self.base}{os.sep}")
         return os.path.relpath(full, self.base) if inside else full
 
@@ -59,11 +62,16 @@ class Paths:
         return sorted(found)
 
     def digest(self, name: str) -> str:
-        """Return the digest of a file's content; `ABSENT` if there is no such file."""
+        """Return the digest of a file's content; `ABSENT` if there is no such file.
+
+        Of a database the rows count.
+        """
         path = self.locate(name)
         try:
             if not stat.S_ISREG(path.stat().st_mode):
                 return ABSENT
+            if databases.is_database(path):
+                return databases.digest(path)
             total = blake3(max_threads=blake3.AUTO)
             return str(total.update_mmap(path).hexdigest()[:32])
         except (FileNotFoundError, NotADirectoryError):
@@ -101,6 +109,7 @@ class Writers:
         stale: frozenset[str] = frozenset(),
     ) -> None:
         self.digest = cache(paths.digest)
+        self._paths = paths
         self._stale = stale
         self._place = {name: number for number, name in enumerate(order)}
         self._records = [
@@ -119,6 +128,72 @@ class Writers:
         for record in sorted(self._records, key=lambda r: self._place[r.step]):
             last.update(dict.fromkeys(record.evidence.files, record.step))
         return {name for name, owner in last.items() if owner != step}
+
+    def awaited(self, step: str) -> set[str]:
+        """Return what steps above had read: the files, and as ``folder/`` what they list.
+
+        Parameters
+        ----------
+        step : str
+            The step that may change it.
+
+        Returns
+        -------
+        set of str
+            It must claim what it changes of these.
+        """
+        place = self._place.get(step, len(self._place))
+        found: set[str] = set()
+        for record in self._records:
+            if self._place[record.step] < place:
+                read = record.fingerprint
+                where = {*read.folders, *map(folders.fixed_part, read.globs)}
+                found |= read.files.keys() | {f"{folder}/" for folder in where}
+        return found
+
+    def listings(self, record: StepRecord) -> dict[str, Any]:
+        """Return what the folders that a step listed hold now, but for the run's doing.
+
+        Parameters
+        ----------
+        record : StepRecord
+            A step that listed folders or looked for patterns.
+
+        Returns
+        -------
+        dict
+            The parts ``folders`` and ``globs`` of its fingerprint. Names that the step
+            itself or one below made or removed stand as the step had found them.
+        """
+        read, paths = record.fingerprint, self._paths
+        if not (read.folders or read.globs):
+            return {"folders": {}, "globs": {}}
+        doing = self._doing(record)
+        return {
+            "folders": {
+                folder: doing.undone(
+                    folder, names, folders.names_in(paths.locate(folder))
+                )
+                for folder, names in read.folders.items()
+            },
+            "globs": {
+                pattern: doing.undone("", names, folders.matches(paths.base, pattern))
+                for pattern, names in read.globs.items()
+            },
+        }
+
+    def _doing(self, record: StepRecord) -> folders.Doing:
+        """Return what a step and those below it wrote, made or removed."""
+        place = self._place.get(record.step, 0)
+        doing = folders.Doing(lambda name: self.explain(record, name))
+        for other in self._records:
+            if self._place[other.step] >= place:
+                doing.take(other.evidence.files, other.evidence.made)
+        for attempt in self._open:
+            if self._place[attempt.step] >= place:
+                declared = self._paths.expand(attempt.writes)
+                doing.take([*attempt.writes, *declared], ())
+        return doing
 
     def explain(self, record: StepRecord, name: str) -> bool:
         """Tell whether the run itself explains a file's content.

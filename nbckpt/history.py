@@ -14,6 +14,7 @@ from nbckpt.records import (
     Record,
     RunRecord,
     StepRecord,
+    StepState,
 )
 
 if TYPE_CHECKING:
@@ -150,3 +151,21 @@ def readable(store: Store, key: str) -> tuple[Any, str]:
         return store.get(key), ""
     except StoreDamaged as error:
         return None, error.what
+
+
+def claims_left(attempt: dict[str, Any] | None) -> list[str]:
+    """Return what an attempt that did not complete had claimed, for the next to claim.
+
+    Parameters
+    ----------
+    attempt : dict or None
+        The JSON values of the attempt before.
+
+    Returns
+    -------
+    list of str
+        Killed once more before it comes to a file, the step must still stand for it.
+    """
+    if attempt is None or attempt["state"] == StepState.COMPLETED:
+        return []
+    return list(attempt["writes"])

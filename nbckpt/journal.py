@@ -14,7 +14,7 @@ from typing import Any
 
 from nbckpt import keys
 from nbckpt.errors import SaveFailed, StoreDamaged
-from nbckpt.history import Reader
+from nbckpt.history import Reader, claims_left
 from nbckpt.records import (
     SCHEMA_VERSION,
     Attempt,
@@ -123,7 +123,7 @@ class Journal(Reader):
                 order=self._count(transaction, "order"),
                 state=StepState.RUNNING,
                 started_at=time.time(),
-                writes=writes,
+                writes=tuple(dict.fromkeys([*writes, *claims_left(before)])),
             )
             transaction.put(key, attempt.to_json())
             self._note(transaction, Event(attempt.started_at, "started", step, reason))
@@ -132,11 +132,11 @@ class Journal(Reader):
         found: Attempt = self._write(change, durable=durable)
         return found
 
-    def claim(self, attempt: Attempt, path: str) -> Attempt:
+    def claim(self, attempt: Attempt, path: str, *, durable: bool = True) -> Attempt:
         """Record that an attempt is about to change a file of an earlier step."""
         claimed = replace(attempt, writes=(*attempt.writes, path))
         key = f"attempt/{self.run_id}/{attempt.step}"
-        self._write(lambda transaction: transaction.put(key, claimed.to_json()))
+        self._write(lambda tx: tx.put(key, claimed.to_json()), durable=durable)
         return claimed
 
     def complete(self, record: StepRecord, pack: Pack, reason: str) -> list[str]:

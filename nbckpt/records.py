@@ -234,6 +234,10 @@ class Fingerprint(Record):
     """Local module → digest of its source."""
     files: dict[str, str] = field(default_factory=dict)
     """Path → digest of its content, before the step."""
+    folders: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Folder that the step listed → names in it."""
+    globs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Pattern that the step looked for → paths that matched."""
     environment: dict[str, str] = field(default_factory=dict)
     """Variable → keyed digest of its value."""
     versions: dict[str, str] = field(default_factory=dict)
@@ -252,6 +256,9 @@ class Evidence(Record):
     """Path → digest of its content; empty digest: must not exist."""
     checks: tuple[str, ...] = ()
     note: str = ""
+    made: tuple[str, ...] = ()
+    """Folders that the step made, moved or removed, and files that an earlier attempt of
+    it left: not verified, but their names are its doing."""
 
 
 @dataclass(frozen=True, slots=True)

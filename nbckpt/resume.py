@@ -95,6 +95,8 @@ def differences(
         found.append("its --version changed")
     for part, label in PARTS:
         found += _compare(label, getattr(recorded, part), getattr(now, part))
+    found += _compare_names("folder", recorded.folders, now.folders)
+    found += _compare_names("pattern", recorded.globs, now.globs)
     return found
 
 
@@ -114,6 +116,25 @@ def _compare(label: str, before: dict[str, str], now: dict[str, str]) -> list[st
         else:
             found.append(f"{label} {name!r} changed")
     return found
+
+
+def _compare_names(
+    label: str, before: dict[str, tuple[str, ...]], now: dict[str, tuple[str, ...]]
+) -> list[str]:
+    """Return which names came to folders, and which went."""
+    found = []
+    for place in sorted(before.keys() | now.keys()):
+        old, new = set(before.get(place, ())), set(now.get(place, ()))
+        changes = [f"{name!r} came" for name in sorted(new - old)]
+        changes += [f"{name!r} went" for name in sorted(old - new)]
+        if len(changes) > NAMES_TOLD:
+            changes[NAMES_TOLD:] = [f"{len(changes) - NAMES_TOLD} more"]
+        if changes:
+            found.append(f"{label} {place!r}: {', '.join(changes)}")
+    return found
+
+
+NAMES_TOLD = 3
 
 
 def decide(situation: Situation) -> Decision:

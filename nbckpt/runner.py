@@ -110,6 +110,7 @@ class Runner:
         running.seconds = time.time() - running.started
         running.recording = self.session.recorder.stop()
         running.touched = self.session.watch.stop()
+        running.touched.settle(self.session.paths)
         evidence.require_checks(
             running.step.name, running.step.checks, self.session.namespace
         )
@@ -210,7 +211,7 @@ class Runner:
         self.running = Running(
             step, body, now, reason, attempt, before, around, overlapping, time.time()
         )
-        self.session.start_watching(step, attempt)
+        self.session.start_watching(step, body, now.inputs, attempt)
 
     def _save(self, running: Running) -> None:
         """Record a completed step: packs first, then one transaction."""

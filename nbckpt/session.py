@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nbckpt import ambient, journal, keys, snapshots, variables
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.checkpoints import Checkpoints, Restored
+from nbckpt.claims import Claims
 from nbckpt.codecs import Secrets
 from nbckpt.errors import BadNotebook, StopForHuman
 from nbckpt.evidence import Paths
@@ -37,7 +38,7 @@ from nbckpt.trust import load_secret
 from nbckpt.watch import Touched, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 class Session:
@@ -134,10 +135,9 @@ class Session:
         self.inputs = Inputs(self.names, self.paths, self.store.secret)
         self.checkpoints = Checkpoints(self.store, self.namespace)
         self.recorder = Recorder(self.shell, self.store.folder / "spill")
-        self.watch = Watch(self.paths, self.store.folder, self._claim)
+        self.claims = Claims(self.journal)
+        self.watch = Watch(self.paths, self.store.folder, self.claims.take)
         self.survey = Survey(self.journal, self.plan, self.paths)
-        self._attempt: Attempt | None = None
-        self._owned: set[str] = set()
         self._record_plan()
         if self._hold.token > 1:
             self.journal.note("taken", reason=self.wish.overlap)
@@ -271,23 +271,24 @@ class Session:
                 record.fingerprint.inputs, found.inputs, self.survey.left(record)
             ),
             files=self.survey.explained(record, found.files),
+            **self.survey.listings(record),
             random=self.seeding.compared(record.fingerprint.random, ambient.capture()),
         )
 
-    def start_watching(self, step: Step, attempt: Attempt) -> None:
+    def _reachable(self, step: Step, body: Body, inputs: Iterable[str]) -> list[Any]:
+        """Return the values that a body can use without opening them itself."""
+        names = {*body.reads.names, *inputs, *step.ignore}
+        return [self.namespace[name] for name in names if name in self.namespace]
+
+    def start_watching(
+        self, step: Step, body: Body, inputs: Iterable[str], attempt: Attempt
+    ) -> None:
         """Begin to notice files and to record outputs."""
-        self._attempt = attempt
-        self._owned = self.survey.writers().others(step.name)
+        self.claims.start(attempt, self.survey.writers())
         self.watch.touched = Touched()
+        self.watch.consider(self._reachable(step, body, inputs))
         self.watch.start()
         self.recorder.start()
-
-    def _claim(self, name: str) -> None:
-        """Record that the running step takes a file over, before it is changed."""
-        # Killed right after the change, the earlier step must not be blamed for it.
-        if self._attempt is not None and name in self._owned:
-            self._owned.discard(name)
-            self._attempt = self.journal.claim(self._attempt, name)
 
     def bind(self, record: StepRecord, restored: Restored) -> Callable[[], None]:
         """Bind a checkpoint's names; return what takes it back."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nbckpt.evidence import Writers
 
@@ -95,6 +95,13 @@ class Survey:
             else now
             for name, now in files.items()
         }
+
+    def listings(self, record: StepRecord) -> dict[str, Any]:
+        """Return what the folders that a step listed hold, but for the run's doing."""
+        read = record.fingerprint
+        if not (read.folders or read.globs):
+            return {}
+        return self.writers().listings(record)
 
     def make(self) -> None:
         """Verify the evidence of every recorded step, once, before the first body runs.

@@ -6,6 +6,7 @@ contract for them.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import sysconfig
@@ -14,13 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nbckpt import databases, events, folders
+from nbckpt.evidence import ABSENT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from types import FrameType
 
     from nbckpt.evidence import Paths
-
-WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-
 
 SYSTEM = ("/dev/", "/proc/", "/sys/", "/run/")
 
@@ -37,6 +39,77 @@ class Touched:
     written: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
     """Written ones that stood before the step."""
+    folders: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Folder that was listed → names in it when it was listed first."""
+    globs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Pattern that was looked for → what matched first."""
+    moved: dict[str, bool] = field(default_factory=dict)
+    """Folder that was made, moved or removed → whether it stood before."""
+    opened: dict[str, str] = field(default_factory=dict)
+    """Database that was opened → digest before."""
+
+    def lasting_folders(self, paths: Paths) -> tuple[str, ...]:
+        """Return the folders that the step made, moved or removed for good.
+
+        Parameters
+        ----------
+        paths : Paths
+            Names of files.
+
+        Returns
+        -------
+        tuple of str
+            Without those that it made and removed again.
+        """
+        found = self.moved.items()
+        return tuple(sorted(n for n, old in found if old or paths.locate(n).is_dir()))
+
+    def listings(self, paths: Paths) -> dict[str, Any]:
+        """Return what was listed, but for what the step made and removed again.
+
+        Parameters
+        ----------
+        paths : Paths
+            Names of files.
+
+        Returns
+        -------
+        dict
+            The parts ``folders`` and ``globs`` of a fingerprint.
+        """
+        new = {name for name, old in self.moved.items() if not old}
+        new |= self.written - self.removed
+        scratch = {name for name in new if not paths.locate(name).exists()}
+        lasting = {p: names for p, names in self.folders.items() if p not in scratch}
+        return {
+            "folders": {p: _without(scratch, p, n) for p, n in lasting.items()},
+            "globs": {p: _without(scratch, "", n) for p, n in self.globs.items()},
+        }
+
+    def settle(self, paths: Paths) -> None:
+        """Tell by their content which databases were changed, and which only read.
+
+        Parameters
+        ----------
+        paths : Paths
+            Names of files.
+        """
+        for name, before in self.opened.items():
+            changed = name in self.written or paths.digest(name) != before
+            if changed:
+                self.written.add(name)
+            if before == ABSENT:
+                continue
+            if not changed:
+                self.read.setdefault(name, "")
+                continue
+            self.removed.add(name)
+            self.read[name] = self.read.get(name) or before
+
+
+def _without(scratch: set[str], folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names in a folder without those that did not stay."""
+    return tuple(n for n in names if folders.member(folder, n) not in scratch)
 
 
 class Watch:
@@ -72,7 +145,9 @@ class Watch:
         _active.clear()
         return self.touched
 
-    def notice(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def notice(
+        self, event: str, arguments: tuple[Any, ...], frame: FrameType | None = None
+    ) -> None:
         """Take one audit event.
 
         Parameters
@@ -81,15 +156,98 @@ class Watch:
             Its name.
         arguments : tuple
             As PEP 578 gives them.
+        frame : frame, optional
+            Where it happened.
         """
         if os.getpid() != self._pid or getattr(self._busy, "now", False):
             return
         self._busy.now = True
         try:
-            for path, changes, reads in _files_in(event, arguments):
-                self._touch(path, changes=changes, reads=reads)
+            self._take(event, arguments, frame)
         finally:
             self._busy.now = False
+
+    def consider(self, values: Iterable[Any]) -> None:
+        """Take databases that are open already as opened by the step.
+
+        Parameters
+        ----------
+        values : iterable
+            What the step can reach.
+        """
+        for value in values:
+            for path in databases.files_of(value):
+                self._open_database(path, is_read_only=False)
+
+    def _take(
+        self, event: str, arguments: tuple[Any, ...], frame: FrameType | None
+    ) -> None:
+        """Sort an audit event by what it is about."""
+        if event in events.LISTINGS:
+            self._list(arguments[0], frame)
+        elif event in events.PATTERNS:
+            self._glob(*events.PATTERNS[event](*arguments), frame)
+        elif event == "sqlite3.connect":
+            path, is_read_only = databases.opened(arguments[0])
+            if path:
+                self._open_database(path, is_read_only=is_read_only)
+        elif event in events.FOLDERS:
+            self._move(events.in_folder(arguments[0], arguments[-1]))
+        else:
+            self._take_files(event, arguments)
+
+    def _take_files(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Note the files, and folders full of files, of an event."""
+        for path, changes, reads in events.files_in(event, arguments):
+            self._touch(path, changes=changes, reads=reads)
+        if event == "os.rename":
+            for path in events.renamed_folders(*arguments):
+                self._move(path)
+
+    def _move(self, path: str) -> None:
+        """Note a folder that is made, moved or removed."""
+        full = os.path.abspath(path)
+        name = self._paths.name(full)
+        if self._is_noticed(f"{full}/", name):
+            self.touched.moved.setdefault(name, os.path.isdir(full))
+            self._claim(name)
+
+    def _list(self, folder: Any, frame: FrameType | None) -> None:
+        """Note a folder whose names are read."""
+        full = os.path.abspath(events.folder_of(folder))
+        name = self._paths.name(full)
+        is_new = name not in self.touched.folders
+        if is_new and self._is_looked_at(full, frame) and folders.is_listing(frame):
+            self.touched.folders[name] = folders.names_in(Path(full))
+
+    def _glob(self, root: str, pattern: str, frame: FrameType | None) -> None:
+        """Note a pattern whose matches are read."""
+        full = os.path.abspath(os.path.join(root, pattern))
+        name = self._paths.name(full)
+        where = os.path.join(self._paths.base, folders.fixed_part(name))
+        if name not in self.touched.globs and self._is_looked_at(where, frame):
+            self.touched.globs[name] = folders.matches(self._paths.base, name)
+
+    def _is_looked_at(self, full: str, frame: FrameType | None) -> bool:
+        """Tell whether a folder's names are an input: the user's, or read by the user."""
+        name = self._paths.name(full)
+        if not self._is_noticed(f"{full.rstrip('/')}/", name):
+            return False
+        if any(folders.SCRAPS.fullmatch(part) for part in Path(name).parts):
+            return False
+        return name != full or not folders.caller(frame).startswith(self._ignored)
+
+    def _open_database(self, path: str, *, is_read_only: bool) -> None:
+        """Note a database before it is opened; whether it is changed is told later."""
+        full = os.path.abspath(path)
+        name = self._paths.name(full)
+        touched = self.touched
+        is_known = name in touched.opened or name in touched.written
+        if is_known or not self._is_noticed(full, name):
+            return
+        touched.opened[name] = self._paths.digest(name)
+        if not is_read_only:
+            self._claim(name)
 
     def _is_noticed(self, full: str, name: str) -> bool:
         """Tell whether a file is the user's: of no installation, system or cache."""
@@ -126,60 +284,9 @@ _installed: list[Any] = []
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     """Hand an event to the watch that is on."""
-    if _active and event in _EVENTS:
-        _active[0].notice(event, arguments)
-
-
-_EVENTS = {"open", "os.rename", "os.remove", "os.truncate", "os.link", "os.symlink"}
-
-
-def _files_in(
-    event: str, arguments: tuple[Any, ...]
-) -> Iterable[tuple[str, bool, bool]]:
-    """Yield path, whether it is changed, whether it is read, for an audit event."""
-    if event == "open":
-        path, mode, flags = arguments
-        if _is_path(path):
-            yield os.fsdecode(path), *_open_mode(mode, flags)
-    elif event == "os.rename":
-        yield from _renamed(*arguments)
-    elif event in {"os.remove", "os.truncate"}:
-        path, *folders = arguments
-        if _is_path(path):
-            folder = folders[0] if event == "os.remove" else -1
-            yield _in_folder(path, folder), True, event == "os.truncate"
-    elif _is_path(arguments[1]):
-        yield os.fsdecode(arguments[1]), True, False
-
-
-def _renamed(
-    source: Any, target: Any, *folders: int
-) -> Iterable[tuple[str, bool, bool]]:
-    """Yield both names of a file that is renamed; folders are left alone."""
-    if _is_path(source) and _is_path(target) and Path(os.fsdecode(source)).is_file():
-        yield _in_folder(source, folders[0]), True, False
-        yield _in_folder(target, folders[1]), True, False
-
-
-def _is_path(value: object) -> bool:
-    """Tell whether an event names a path; numbers are open files."""
-    return isinstance(value, (str, bytes, os.PathLike))
-
-
-def _in_folder(path: Any, folder: int) -> str:
-    """Return a path that is relative to an open folder."""
-    if folder < 0:
-        return os.fsdecode(path)
-    return str(Path(f"/proc/self/fd/{folder}").readlink() / os.fsdecode(path))
-
-
-def _open_mode(mode: str | None, flags: int) -> tuple[bool, bool]:
-    """Return whether an open changes and whether it reads the content."""
-    if mode is not None:
-        changes = any(letter in mode for letter in "wax+")
-        return changes, "w" not in mode and "x" not in mode
-    changes = bool(flags & WRITE_FLAGS)
-    return changes, not flags & os.O_TRUNC
+    if _active and event in events.EVENTS:
+        frame = inspect.currentframe()
+        _active[0].notice(event, arguments, frame.f_back if frame else None)
 
 
 def _ignored_folders(base: Path, store: Path) -> tuple[str, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +42,7 @@ def paths(tmp_path: Path) -> Paths:
         ("{base}//f", "f"),
         ("/etc/hostname", "/etc/hostname"),
         ("{base}2/f", "{base}2/f"),
+        ("{base}", "."),
         ("{base}/../other", "{parent}/other"),
     ],
 )
@@ -103,6 +107,13 @@ def record(
         "r", step, 1, 1, 1, Fingerprint(files=reads or {}), Evidence(files), Contents(),
         1.0, 2.0, 1.0,
     )  # fmt: skip
+
+
+def lists(step: str, **listed: tuple[str, ...]) -> StepRecord:
+    found = record(step, {})
+    folders = {name.replace("here", "."): names for name, names in listed.items()}
+    read = Fingerprint(folders=folders, globs={"*/*.csv": ("sub/g.csv",)})
+    return replace(found, fingerprint=read)
 
 
 def attempt(step: str, number: int, *writes: str) -> Attempt:
@@ -215,6 +226,88 @@ def test_file_belongs_to_the_last_step_of_the_plan_that_wrote_it(
     assert found.others("a") == {"f"}
     assert found.others("b") == {"g"}
     assert found.others("c") == {"f", "g"}
+
+
+def test_listing_that_nobody_changed_is_as_recorded(paths: Paths) -> None:
+    one = lists("a", here=("f", "sub"), sub=("g.csv",))
+    found = writers(paths, one).listings(one)
+    assert found == {"folders": one.fingerprint.folders, "globs": one.fingerprint.globs}
+
+
+def test_step_that_listed_nothing_has_no_listings(paths: Paths) -> None:
+    one = record("a", {})
+    assert writers(paths, one).listings(one) == {"folders": {}, "globs": {}}
+
+
+@pytest.mark.parametrize("step", ["b", "c"])
+def test_names_that_the_step_or_one_below_wrote_are_left_out(
+    paths: Paths, step: str
+) -> None:
+    one = lists("b", sub=("g.csv",))
+    (paths.base / "sub" / "new.csv").touch()
+    two = record(step, {"sub/new.csv": paths.digest("sub/new.csv")})
+    mine = replace(one, evidence=two.evidence) if step == "b" else one
+    found = writers(paths, mine, *([two] if step == "c" else [])).listings(mine)
+    assert found == {"folders": one.fingerprint.folders, "globs": one.fingerprint.globs}
+
+
+def test_names_that_a_step_above_wrote_came(paths: Paths) -> None:
+    one = lists("b", sub=("g.csv",))
+    (paths.base / "sub" / "new.csv").touch()
+    two = record("a", {"sub/new.csv": paths.digest("sub/new.csv")})
+    found = writers(paths, one, two).listings(one)
+    assert found["folders"] == {"sub": ("g.csv", "new.csv")}
+    assert found["globs"] == {"*/*.csv": ("sub/g.csv", "sub/new.csv")}
+
+
+def test_names_that_an_interrupted_step_below_claimed_are_left_out(
+    paths: Paths,
+) -> None:
+    one = lists("a", sub=("g.csv",))
+    (paths.base / "sub" / "new.csv").touch()
+    for claim in ("sub/new.csv", "sub/n*", "sub/"):
+        found = writers(paths, one, attempts=[attempt("b", 1, claim)])
+        assert found.listings(one)["folders"] == {"sub": ("g.csv",)}
+    found = writers(paths, one, attempts=[attempt("b", 1, "sub/other")])
+    assert found.listings(one)["folders"] == {"sub": ("g.csv", "new.csv")}
+
+
+def test_folder_that_a_step_below_made_is_left_out(paths: Paths) -> None:
+    one, two = lists("a", here=("f", "sub")), record("b", {})
+    (paths.base / "made").mkdir()
+    two = replace(two, evidence=Evidence(made=("made",)))
+    assert writers(paths, one, two).listings(one)["folders"] == {".": ("f", "sub")}
+
+
+def test_file_that_a_step_below_took_away_still_counts(paths: Paths) -> None:
+    one = lists("a", sub=("g.csv", "taken.csv"))
+    two = record("b", {"sub/taken.csv": ABSENT})
+    assert writers(paths, one, two).listings(one)["folders"] == one.fingerprint.folders
+    assert writers(paths, one).listings(one)["folders"] == {"sub": ("g.csv",)}
+
+
+def test_steps_await_what_they_read_and_list_above_one_that_changes_it(
+    paths: Paths,
+) -> None:
+    one = record("a", {}, reads={"in.csv": "1"})
+    two = lists("b", here=("f",), sub=("g.csv",))
+    found = writers(paths, one, two)
+    assert found.awaited("a") == set()
+    assert found.awaited("b") == {"in.csv"}
+    assert found.awaited("c") == {"in.csv", "./", "sub/"}
+    assert found.awaited("not in the plan") == {"in.csv", "./", "sub/"}
+
+
+def test_database_counts_by_its_rows(paths: Paths) -> None:
+    before = paths.digest("x.db")
+    assert before == ABSENT
+    with contextlib.closing(sqlite3.connect(paths.base / "x.db")) as connection:
+        connection.execute("create table t(v)")
+        before = paths.digest("x.db")
+        connection.execute("vacuum")
+        assert paths.digest("x.db") == before
+        connection.execute("create table u(v)")
+        assert paths.digest("x.db") != before
 
 
 @pytest.mark.parametrize(

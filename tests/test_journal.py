@@ -188,6 +188,28 @@ def test_claimed_files_are_added_to_the_attempt(bench: Bench) -> None:
     assert found.writes == ("out.csv", "x.csv", "y.csv")
 
 
+@pytest.mark.parametrize("state", [StepState.FAILED, StepState.INTERRUPTED, None])
+def test_attempt_after_one_that_did_not_complete_keeps_its_claims(
+    bench: Bench, state: StepState | None
+) -> None:
+    attempt = bench.journal.start("a", "new", writes=("out.csv",), durable=True)
+    bench.journal.claim(attempt, "x.csv", durable=False)
+    if state is not None:
+        bench.journal.fail("a", state, "it ended")
+    again = bench.journal.start("a", "new", writes=("out.csv",), durable=True)
+    assert again.writes == ("out.csv", "x.csv")
+    assert bench.journal.attempts("r-1")["a"] == again
+
+
+def test_attempt_after_a_completed_one_claims_nothing(bench: Bench) -> None:
+    bench.journal.claim(bench.start(), "x.csv")
+    record = StepRecord(
+        "r-1", "a", 1, 1, 1, Fingerprint(), Evidence(), Contents(), 1.0, 2.0, 1.0
+    )
+    bench.journal.complete(record, Pack("p", b""), "")
+    assert bench.start().writes == ()
+
+
 def test_fenced_process_writes_nothing_at_all(bench: Bench) -> None:
     attempt = bench.start()
     before = bench.rows()

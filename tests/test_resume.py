@@ -16,6 +16,8 @@ FULL = Fingerprint(
     inputs={"x": "1"},
     modules={"m": "1"},
     files={"f": "1"},
+    folders={"d": ("a", "b")},
+    globs={"*.csv": ("a.csv",)},
     environment={"E": "1"},
     versions={"numpy": "1"},
     random={"numpy": "1"},
@@ -214,3 +216,25 @@ def test_always_wins_over_everything_else() -> None:
         DONE, always=True, rerun="me", findings=("gone",), record=None, damaged="d"
     )
     assert reason(situation) == "it is marked --always"
+
+
+@pytest.mark.parametrize(
+    ("now", "texts"),
+    [
+        ({"d": ("a", "b", "c")}, ["folder 'd': 'c' came"]),
+        ({"d": ("a",)}, ["folder 'd': 'b' went"]),
+        ({"d": ("a", "c")}, ["folder 'd': 'c' came, 'b' went"]),
+        ({"d": ("a", "b", *"vwxyz")}, ["folder 'd': 'v' came, 'w' came, 'x' came, 2 more"]),
+        ({"d": ()}, ["folder 'd': 'a' went, 'b' went"]),
+    ],
+)  # fmt: skip
+def test_names_that_came_or_went_are_told(
+    now: dict[str, tuple[str, ...]], texts: list[str]
+) -> None:
+    assert differences(FULL, replace(FULL, folders=now)) == texts
+    assert reason(replace(DONE, now=replace(FULL, folders=now))) == texts[0]
+
+
+def test_matches_that_came_or_went_are_told() -> None:
+    now = replace(FULL, globs={"*.csv": ("b.csv",)})
+    assert differences(FULL, now) == ["pattern '*.csv': 'b.csv' came, 'a.csv' went"]

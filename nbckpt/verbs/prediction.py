@@ -206,10 +206,8 @@ class _Oracle:
     ) -> Situation:
         """Return what a decision rests on; what can't be told goes into the doubts."""
         name = step.step.name
-        mark, attempt = (
-            self._known.marks.get(name, Mark()),
-            self._known.attempts.get(name),
-        )
+        mark = self._known.marks.get(name, Mark())
+        attempt = self._known.attempts.get(name)
         now = record.fingerprint if record else Fingerprint()
         findings: list[str] = []
         if record is not None:
@@ -221,6 +219,7 @@ class _Oracle:
                 inputs=self._inputs(step, record, doubts),
                 files=self._files(step, record, moved),
                 modules=self._modules(record, doubts),
+                **({} if self._moving else self._writers.listings(record)),
             )
             findings = self._findings(record, moved)
             doubts += self._other_doubts(step, record)
@@ -241,7 +240,10 @@ class _Oracle:
     def _moved_files(self, record: StepRecord, doubts: list[str]) -> Iterator[str]:
         """Yield files that a step which may run makes again."""
         needed = record.fingerprint.files.keys() | record.evidence.files.keys()
+        lists = record.fingerprint.folders or record.fingerprint.globs
         for step in self._moving:
+            if lists:
+                doubts.append(f"step {step.step.name} may write where it lists files")
             other = self._records.get(step.step.name)
             written = set(self._paths.expand(step.step.writes))
             written |= other.evidence.files.keys() if other else set()

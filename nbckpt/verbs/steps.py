@@ -221,6 +221,7 @@ def _record_lines(record: dict[str, Any]) -> list[str | Table]:
         f"names     {listed(contents['bound'], 12)} ({size(contents['size'])})",
         f"inputs    {listed(sorted(found['inputs']), 12)}",
         f"read      {listed(sorted(found['files']), 12)}",
+        f"listed    {listed(sorted({*found['folders'], *found['globs']}), 12)}",
         f"checks    {listed(record['evidence']['checks'], 12)}",
         f"versions  {_pairs(found['versions'])}",
     ]
