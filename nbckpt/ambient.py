@@ -11,10 +11,12 @@ import logging
 import os
 import random
 import sys
+import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
+from nbckpt.settings import SETTINGS, library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,17 +32,11 @@ REPLAYED = {
     "pylab",
     "config",
 }
-UNSET = "\0unset"
-
-
-def _library(name: str) -> Any:
-    """Return a library if it is imported already."""
-    return sys.modules.get(name)
 
 
 def _numpy_stream() -> Any:
     """Return numpy's global random state."""
-    numpy = _library("numpy.random")
+    numpy = library("numpy.random")
     if numpy is None:
         return None
     kind, state, *rest = numpy.get_state(legacy=True)
@@ -57,7 +53,7 @@ def _set_numpy_stream(state: Any) -> None:
 
 def _torch_stream() -> Any:
     """Return torch's random state."""
-    torch = _library("torch")
+    torch = library("torch")
     return None if torch is None else torch.get_rng_state().numpy().tobytes()
 
 
@@ -66,70 +62,6 @@ def _set_torch_stream(state: Any) -> None:
     import torch
 
     torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
-
-
-def _rc_params() -> Any:
-    """Return matplotlib's settings that travel."""
-    matplotlib = _library("matplotlib")
-    if matplotlib is None:
-        return None
-    left_out = {"backend", "interactive", "toolbar"}
-    return {k: v for k, v in dict.items(matplotlib.rcParams) if k not in left_out}
-
-
-def _set_rc_params(value: Any) -> None:
-    """Set matplotlib's settings."""
-    import matplotlib as mpl
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mpl.rcParams.update(value)
-
-
-def _pandas_options() -> Any:
-    """Return pandas' options."""
-    config = _library("pandas._config.config")
-    return None if config is None else _flat(config._global_config)
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a tree of options as dotted names."""
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{key}.")
-        else:
-            found[prefix + key] = value
-    return found
-
-
-def _set_pandas_options(value: Any) -> None:
-    """Set pandas' options that differ."""
-    import pandas as pd
-
-    now = _pandas_options() or {}
-    for name, option in value.items():
-        if now.get(name, UNSET) != option:
-            pd.set_option(name, option)
-
-
-def _numpy_printing() -> Any:
-    """Return how numpy prints and what it does on floating-point errors."""
-    numpy = _library("numpy")
-    if numpy is None:
-        return None
-    printing = {
-        k: v for k, v in numpy.get_printoptions().items() if k != "override_repr"
-    }
-    return {"print": printing, "errors": numpy.geterr()}
-
-
-def _set_numpy_printing(value: Any) -> None:
-    """Set how numpy prints and what it does on floating-point errors."""
-    import numpy as np
-
-    np.set_printoptions(**value["print"])
-    np.seterr(**value["errors"])
 
 
 def _log_levels() -> Any:
@@ -181,6 +113,8 @@ SEEDED: dict[str, Callable[[Any], Any]] = {
     "numpy": _numpy_seeded,
     "torch": _torch_seeded,
 }
+
+
 SECTIONS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "random": (random.getstate, _set_random),
     "numpy": (_numpy_stream, _set_numpy_stream),
@@ -189,9 +123,7 @@ SECTIONS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "recursion": (sys.getrecursionlimit, sys.setrecursionlimit),
     "filters": (lambda: list(warnings.filters), _set_filters),
     "logging": (_log_levels, _set_log_levels),
-    "printing": (_numpy_printing, _set_numpy_printing),
-    "matplotlib": (_rc_params, _set_rc_params),
-    "pandas": (_pandas_options, _set_pandas_options),
+    **SETTINGS,
 }
 
 
@@ -314,6 +246,8 @@ def _restore_environment(values: dict[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+    if "TZ" in values and hasattr(time, "tzset"):
+        time.tzset()
 
 
 def stream_digests(state: State) -> dict[str, str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import decimal
 import importlib
+import locale
 import logging
 import os
 import random
 import sys
+import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +17,16 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from nbckpt import ambient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+
+OTHER_LOCALE = "C" if locale.setlocale(locale.LC_ALL) != "C" else "C.UTF-8"
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +96,26 @@ ACTIONS: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
         "environment",
         lambda: os.environ.update(A_NEW_ONE="1"),
         lambda: os.environ.get("A_NEW_ONE"),
+    ),
+    "decimal precision": (
+        "decimal",
+        lambda: setattr(decimal.getcontext(), "prec", 5),
+        lambda: str(decimal.Decimal(1) / 3),
+    ),
+    "decimal trap": (
+        "decimal",
+        lambda: decimal.getcontext().traps.update({decimal.Inexact: True}),
+        lambda: decimal.getcontext().traps[decimal.Inexact],
+    ),
+    "locale": (
+        "locale",
+        lambda: locale.setlocale(locale.LC_ALL, OTHER_LOCALE),
+        lambda: locale.setlocale(locale.LC_ALL),
+    ),
+    "torch dtype": (
+        "dtype",
+        lambda: torch.set_default_dtype(torch.float64),
+        lambda: torch.ones(1).dtype,
     ),
     "removed variable": (
         "environment",
@@ -229,3 +256,14 @@ def test_module_that_is_missing_now_is_an_error() -> None:
 )
 def test_value_in_a_magic_is_spelled_out(magic: str, line: str, value: str) -> None:
     assert ambient.values_in_magics([(magic, line), ("time", "x=1")]) == {value}
+
+
+def test_time_zone_comes_back_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    ambient.restore({"environment": {"TZ": "Asia/Tokyo"}})
+    assert time.tzname[0] == "JST"
+    ambient.restore({"environment": {"TZ": "UTC"}})
+    assert time.tzname[0] == "UTC"
