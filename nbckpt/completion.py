@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nbckpt import ambient, snapshots, variables
 from nbckpt.checkpoints import Work, pack_name
 from nbckpt.evidence import ABSENT, Paths
+from nbckpt.history import readable
 from nbckpt.journal import Pack
 from nbckpt.modulestate import home
 from nbckpt.records import SEEDED_BY_STEP, Contents, Evidence, StepRecord, Value
@@ -146,7 +147,10 @@ def files_read(
 
 def _earlier(running: Running, session: Session) -> set[str]:
     """Return what attempts before this one wrote or made."""
-    before = session.journal.step(session.run_id, running.step.name)
+    key = f"step/{session.run_id}/{running.step.name}"
+    # A damaged record must not stop the one that replaces it.
+    values, _ = readable(session.store, key)
+    before = StepRecord.from_json(values) if values else None
     found = {*before.evidence.files, *before.evidence.made} if before else set()
     claimed = {name for name in running.attempt.writes if not name.endswith("/")}
     return found | claimed
