@@ -9,6 +9,7 @@
     ├── CheckFailed      the body ran, but a completion check is not true
     ├── SaveFailed       the body ran, but its checkpoint could not be written
     ├── StopForHuman     it can't be known what is right; a person must say
+    │   └── WaitingForAnswer a question was asked and is not answered yet
     ├── RunHeld          another living process holds the run
     └── StoreError       the store can't be used
         ├── StoreRefused     unsafe place, owner, file system or schema
@@ -75,6 +76,10 @@ class SaveFailed(NbckptError):
 
 class StopForHuman(NbckptError):
     """It can't be known what is right; a person must say."""
+
+
+class WaitingForAnswer(StopForHuman):
+    """A question was asked; the run goes on from here once it is answered."""
 
 
 class RunHeld(NbckptError):

@@ -8,28 +8,22 @@ is on disk before, so a record never names bytes that are not there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nbckpt import keys
 from nbckpt.errors import SaveFailed, StoreDamaged
 from nbckpt.history import Reader, claims_left
 from nbckpt.records import (
-    SCHEMA_VERSION,
     Attempt,
     Event,
     Mark,
     PlanRecord,
-    RunRecord,
     RunState,
     StepRecord,
     StepState,
 )
 from nbckpt.store import Store, Transaction
-
-UNNAMED = "notebook"
-"""Name of the runs of kernels that don't know their notebook."""
 
 Guard = Callable[[Transaction], None]
 
@@ -64,10 +58,28 @@ class Journal(Reader):
         self.token = token
         self._guard = guard
 
-    def _write(
+    def write(
         self, change: Callable[[Transaction], Any], *, durable: bool = True
     ) -> Any:
-        """Make a change under the fence."""
+        """Make a change under the fence.
+
+        Parameters
+        ----------
+        change : callable
+            Reads and writes through the transaction that it is given; must be short.
+        durable : bool, optional
+            Whether it must also survive a loss of power.
+
+        Returns
+        -------
+        object
+            What `change` returned.
+
+        Raises
+        ------
+        Fenced
+            If the run was taken over.
+        """
 
         def guarded(transaction: Transaction) -> Any:
             self._guard(transaction)
@@ -86,9 +98,9 @@ class Journal(Reader):
             detail: dict[str, Any] = {"steps": names}
             if before is not None:
                 detail["before"] = [step["name"] for step in before["steps"]]
-            self._note(transaction, Event(time.time(), "plan", detail=detail))
+            self.add_line(transaction, Event(time.time(), "plan", detail=detail))
 
-        self._write(change)
+        self.write(change)
 
     def start(
         self, step: str, reason: str, *, writes: tuple[str, ...], durable: bool
@@ -126,17 +138,19 @@ class Journal(Reader):
                 writes=tuple(dict.fromkeys([*writes, *claims_left(before)])),
             )
             transaction.put(key, attempt.to_json())
-            self._note(transaction, Event(attempt.started_at, "started", step, reason))
+            self.add_line(
+                transaction, Event(attempt.started_at, "started", step, reason)
+            )
             return attempt
 
-        found: Attempt = self._write(change, durable=durable)
+        found: Attempt = self.write(change, durable=durable)
         return found
 
     def claim(self, attempt: Attempt, path: str, *, durable: bool = True) -> Attempt:
         """Record that an attempt is about to change a file of an earlier step."""
         claimed = replace(attempt, writes=(*attempt.writes, path))
         key = f"attempt/{self.run_id}/{attempt.step}"
-        self._write(lambda tx: tx.put(key, claimed.to_json()), durable=durable)
+        self.write(lambda tx: tx.put(key, claimed.to_json()), durable=durable)
         return claimed
 
     def complete(self, record: StepRecord, pack: Pack, reason: str) -> list[str]:
@@ -176,10 +190,10 @@ class Journal(Reader):
                 record.completed_at, "completed", record.step, reason, record.seconds,
                 self.token, detail,
             )  # fmt: skip
-            self._note(transaction, event)
+            self.add_line(transaction, event)
             return release_packs(transaction, key, before, set(record.contents.packs))
 
-        freed: list[str] = self._write(change)
+        freed: list[str] = self.write(change)
         return freed
 
     def _use_packs(
@@ -203,19 +217,19 @@ class Journal(Reader):
 
         def change(transaction: Transaction) -> None:
             self._end_attempt(transaction, step, state, error)
-            self._note(transaction, Event(time.time(), str(state), step, error))
+            self.add_line(transaction, Event(time.time(), str(state), step, error))
 
-        self._write(change, durable=state is StepState.INTERRUPTED)
+        self.write(change, durable=state is StepState.INTERRUPTED)
 
     def skip(self, step: str, reason: str, seconds: float) -> None:
         """Note in the history that a step was verified and skipped."""
         event = Event(time.time(), "skipped", step, reason, seconds, self.token)
-        self._write(lambda transaction: self._note(transaction, event), durable=False)
+        self.write(lambda transaction: self.add_line(transaction, event), durable=False)
 
     def note(self, kind: str, step: str = "", reason: str = "", **detail: Any) -> None:
         """Add a line to the history."""
         event = Event(time.time(), kind, step, reason, 0.0, self.token, detail)
-        self._write(lambda transaction: self._note(transaction, event))
+        self.write(lambda transaction: self.add_line(transaction, event))
 
     def finish(self, state: RunState) -> None:
         """Record that every step of the plan is completed, or that one failed."""
@@ -223,7 +237,7 @@ class Journal(Reader):
         if run.state is state:
             return
         changed = replace(run, state=state)
-        self._write(lambda tx: tx.put(f"run/{self.run_id}", changed.to_json()))
+        self.write(lambda tx: tx.put(f"run/{self.run_id}", changed.to_json()))
 
     def _end_attempt(
         self, transaction: Transaction, step: str, state: StepState, error: str
@@ -241,8 +255,16 @@ class Journal(Reader):
         if found is not None and found["rerun"]:
             transaction.put(key, {**found, "rerun": ""})
 
-    def _note(self, transaction: Transaction, event: Event) -> None:
-        """Add a line to the history."""
+    def add_line(self, transaction: Transaction, event: Event) -> None:
+        """Add a line to the history, within a transaction.
+
+        Parameters
+        ----------
+        transaction : Transaction
+            The transaction of what the line tells of.
+        event : Event
+            The line.
+        """
         number = self._count(transaction, "history")
         transaction.put(f"history/{self.run_id}/{number:010d}", event.to_json())
 
@@ -315,83 +337,3 @@ def set_mark(store: Store, run_id: str, step: str, mark: Mark) -> None:
         What is said; it replaces what was said before.
     """
     store.transact(lambda tx: tx.put(f"mark/{run_id}/{step}", mark.to_json()))
-
-
-def open_run(
-    store: Store, stem: str, wanted: RunRecord, *, fresh: bool = False
-) -> RunRecord:
-    """Return the run that a notebook is in, or begin one.
-
-    Parameters
-    ----------
-    store : Store
-        The user's own store.
-    stem : str
-        The notebook's name.
-    wanted : RunRecord
-        Its run id, or an empty one for the notebook's current run; notebook and version.
-    fresh : bool, optional
-        Whether to begin a new run in any case.
-
-    Returns
-    -------
-    RunRecord
-        As it is recorded now. A run of an older schema is frozen, and a new one begun.
-    """
-
-    def change(transaction: Transaction) -> RunRecord:
-        found = transaction.get(f"current/{stem}") or {}
-        run_id = wanted.run_id or ("" if fresh else found.get("run_id", ""))
-        run, why = _usable(transaction, run_id)
-        if run is None:
-            run_id = (not why and run_id) or keys.next_run_id(stem, _taken(transaction))
-            run = replace(wanted, run_id=run_id, created_at=time.time(), why=why)
-            transaction.put(f"run/{run_id}", run.to_json())
-        if found.get("run_id") != run.run_id:
-            transaction.put(f"current/{stem}", {"run_id": run.run_id})
-        return run
-
-    return store.transact(change)
-
-
-def _usable(transaction: Transaction, run_id: str) -> tuple[RunRecord | None, str]:
-    """Return a run that can be gone on with; one of an older schema is frozen."""
-    known = transaction.get(f"run/{run_id}") if run_id else None
-    if known is None:
-        return None, ""
-    if known["schema_version"] < SCHEMA_VERSION:
-        transaction.put(f"run/{run_id}", {**known, "state": str(RunState.FROZEN)})
-        return None, f"run {run_id} has an older schema and is frozen"
-    return RunRecord.from_json(known), ""
-
-
-def adopt(store: Store, stem: str, steps: Sequence[str]) -> None:
-    """Make a run that no notebook was known of the current run of a notebook.
-
-    Some clients start a kernel without telling it its notebook; its run is then named
-    after none. Once the same notebook is run by name, its work is taken up.
-
-    Parameters
-    ----------
-    store : Store
-        The user's own store.
-    stem : str
-        The notebook's name.
-    steps : sequence of str
-        Its steps in order; the run's plan must have the same.
-    """
-
-    def change(transaction: Transaction) -> None:
-        unnamed = transaction.get(f"current/{UNNAMED}")
-        if unnamed is None or transaction.get(f"current/{stem}") is not None:
-            return
-        plan = transaction.get(f"plan/{unnamed['run_id']}") or {"steps": []}
-        if steps and [step["name"] for step in plan["steps"]] == list(steps):
-            transaction.put(f"current/{stem}", unnamed)
-
-    store.transact(change)
-
-
-def _taken(transaction: Transaction) -> set[str]:
-    """Return all run ids that were ever used."""
-    return {key.removeprefix("run/") for key in transaction.keys("run/")}

@@ -22,7 +22,7 @@ from IPython.core.magic import (
     no_var_expand,
 )
 
-from nbckpt import verbs
+from nbckpt import current, verbs
 from nbckpt.errors import BadStep
 from nbckpt.plan import EXAMPLE, step_line, step_parser
 from nbckpt.reads import seeds
@@ -206,6 +206,7 @@ class Hooks:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.session = Session(shell)
+        current.enter(self.session)
         self.runner = Runner(self.session)
         self.trial: Any = None
         self._bodies: dict[int, list[ast.stmt]] = {}
@@ -349,3 +350,4 @@ def unload(shell: Any) -> None:
             shell.magics_manager.magics[kind].pop(name, None)
     hooks.session.names.uninstall()
     hooks.session.release()
+    current.enter(None)

@@ -196,6 +196,8 @@ def _why_no_record(last: StepState | None) -> str:
     """Return why a step has no record."""
     if last is StepState.FAILED:
         return "it failed before"
+    if last is StepState.WAITING:
+        return "it waited for a person"
     if last in {StepState.RUNNING, StepState.INTERRUPTED}:
         return "it was interrupted before"
     return "it has no record yet"

@@ -19,9 +19,15 @@ from tenacity import (
     wait_exponential,
 )
 
-from nbckpt import ambient, evidence
+from nbckpt import ambient, current, evidence
 from nbckpt.completion import Running, aliases, completion
-from nbckpt.errors import Fenced, NbckptError, SaveFailed, StopForHuman
+from nbckpt.errors import (
+    Fenced,
+    NbckptError,
+    SaveFailed,
+    StopForHuman,
+    WaitingForAnswer,
+)
 from nbckpt.history import readable
 from nbckpt.inputs import Body
 from nbckpt.plan import Step, read_step
@@ -115,6 +121,7 @@ class Runner:
             running.step.name, running.step.checks, self.session.namespace
         )
         self.running = None
+        current.end()
         self._save(running)
 
     def trials(self) -> Iterator[AttemptManager]:
@@ -144,18 +151,17 @@ class Runner:
         running, self.running = self.running, None
         if running is None:
             return
+        current.end()
         self.session.recorder.discard()
         self.session.watch.stop()
         self.session.stillness.settle()
-        interrupted = (
-            isinstance(error, KeyboardInterrupt) or "Cancelled" in type(error).__name__
-        )
-        state = StepState.INTERRUPTED if interrupted else StepState.FAILED
         text = ": ".join(part for part in (type(error).__name__, str(error)) if part)
         try:
-            self.session.journal.fail(running.step.name, state, text[:2000])
+            self.session.journal.fail(running.step.name, _state(error), text[:2000])
         except (Fenced, NbckptError) as failure:
             sys.stderr.write(f"nbckpt: {failure}\n")
+        if isinstance(error, WaitingForAnswer):
+            self.session.release()
 
     def _look(self, step: Step, body: Body) -> Situation:
         """Find out all that the decision rests on."""
@@ -211,6 +217,7 @@ class Runner:
         self.running = Running(
             step, body, now, reason, attempt, before, around, overlapping, time.time()
         )
+        current.begin(current.Place(self.session, step, body, attempt))
         self.session.start_watching(step, body, now.inputs, attempt)
 
     def _save(self, running: Running) -> None:
@@ -260,6 +267,15 @@ class Runner:
         self._save(unsaved)
         self.session.replay(data)
         return True
+
+
+def _state(error: BaseException | None) -> StepState:
+    """Return where a step stands whose body raised."""
+    if isinstance(error, StopForHuman):
+        return StepState.WAITING
+    if isinstance(error, KeyboardInterrupt) or "Cancelled" in type(error).__name__:
+        return StepState.INTERRUPTED
+    return StepState.FAILED
 
 
 def _not_saved(step: str, error: BaseException) -> SaveFailed:

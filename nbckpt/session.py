@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbckpt import ambient, journal, keys, snapshots, variables
+from nbckpt import ambient, journal, keys, runs, snapshots, variables
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.checkpoints import Checkpoints, Restored
 from nbckpt.claims import Claims
@@ -157,8 +157,8 @@ class Session:
         fresh = wish.fresh or wish.overlap == "concurrent"
         if not run_id and not fresh:
             planned = self.plan.steps if self.plan else ()
-            journal.adopt(self.store, stem, [step.name for step in planned])
-        run = journal.open_run(self.store, stem, wanted, fresh=fresh)
+            runs.adopt(self.store, stem, [step.name for step in planned])
+        run = runs.open_run(self.store, stem, wanted, fresh=fresh)
         # Taken: a second start in this kernel means this run, not a new one each time.
         self.wish = replace(wish, run_id=run.run_id, fresh=False)
         if run.why:

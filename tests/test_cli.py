@@ -23,8 +23,9 @@ from nbckpt.errors import (
     StoreRefused,
 )
 from nbckpt.history import Reader
-from nbckpt.journal import Journal, open_run
+from nbckpt.journal import Journal
 from nbckpt.records import PlannedStep, PlanRecord, RunRecord
+from nbckpt.runs import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 
@@ -241,7 +242,7 @@ def test_verify_that_finds_something_is_exit_1(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = {"run": "r", "ok": False, "folder": "", "files": 0, "bytes": 0, "steps": []}
-    monkeypatch.setattr(cli.verification, "verify", lambda *_: found)
+    monkeypatch.setattr(cli.keeping.verification, "verify", lambda *_: found)
     assert run(capsys, "verify")[0] == 1
     assert folder.is_dir()
 
@@ -262,7 +263,7 @@ def test_top_help_shows_the_families_and_every_verb(
 ) -> None:
     _, out, _ = run(capsys, "--help")
     assert [name for name in cli.FAMILIES if f"\n{name}:" in out] == list(cli.FAMILIES)
-    named = {verb for verbs in cli.FAMILIES.values() for verb in verbs}
+    named = {command.name for family in cli.FAMILIES.values() for command in family}
     assert named == set(cli.commands.commands)
 
 

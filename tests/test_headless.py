@@ -21,7 +21,7 @@ from nbckpt.errors import BadNotebook, BadStep, NotFound, RunHeld
 from nbckpt.headless import document, loop, passes, progress, twice
 from nbckpt.history import Reader
 from nbckpt.identity import Wish
-from nbckpt.journal import Journal, open_run
+from nbckpt.journal import Journal
 from nbckpt.leases import this_process
 from nbckpt.records import (
     Event,
@@ -31,6 +31,7 @@ from nbckpt.records import (
     RunRecord,
     StepState,
 )
+from nbckpt.runs import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.opening import looking

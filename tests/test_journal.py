@@ -9,7 +9,7 @@ import pytest
 
 from nbckpt.errors import Fenced, NotFound, SaveFailed
 from nbckpt.history import Reader, readable
-from nbckpt.journal import Journal, Pack, open_run, release_packs, set_mark
+from nbckpt.journal import Journal, Pack, release_packs, set_mark
 from nbckpt.records import (
     Contents,
     Evidence,
@@ -22,6 +22,7 @@ from nbckpt.records import (
     StepRecord,
     StepState,
 )
+from nbckpt.runs import open_run
 from nbckpt.store import Store
 from nbckpt.trust import Secret
 
@@ -110,7 +111,7 @@ def test_completion_that_fails_half_way_leaves_nothing(
 ) -> None:
     attempt = bench.start()
     before = bench.rows()
-    names = ["_use_packs", "_end_attempt", "_clear_rerun", "_note", "_count"]
+    names = ["_use_packs", "_end_attempt", "_clear_rerun", "add_line", "_count"]
 
     def fail(*_: object) -> None:
         raise MemoryError

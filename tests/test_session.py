@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt import journal
+from nbckpt import runs as opening
 from nbckpt.errors import BadStep, RunHeld, StopForHuman
 from nbckpt.records import Lease, RunState
 from tests.notebook import Notebook
@@ -440,7 +441,7 @@ def test_run_of_an_older_schema_is_frozen_and_said_so(
 ) -> None:
     notebook.run(A)
     notebook.close()
-    monkeypatch.setattr(journal, "SCHEMA_VERSION", journal.SCHEMA_VERSION + 1)
+    monkeypatch.setattr(opening, "SCHEMA_VERSION", opening.SCHEMA_VERSION + 1)
     notebook.restart()
     notebook.told()
     notebook.run(A)

@@ -15,7 +15,7 @@ import pytest
 from nbckpt.errors import BadStep, NotFound, StoreDamaged, StoreRefused
 from nbckpt.history import Reader
 from nbckpt.identity import Wish
-from nbckpt.journal import Journal, Pack, open_run, set_mark
+from nbckpt.journal import Journal, Pack, set_mark
 from nbckpt.leases import this_process
 from nbckpt.records import (
     Contents,
@@ -29,6 +29,7 @@ from nbckpt.records import (
     StepRecord,
     StepState,
 )
+from nbckpt.runs import open_run
 from nbckpt.store import Store
 from nbckpt.trust import Secret, load_secret
 from nbckpt.trusting import adopt
@@ -886,7 +887,7 @@ def test_looking_verb_loads_no_codec_until_one_is_needed() -> None:
     code = (
         "import sys, nbckpt.cli\n"
         "assert 'cloudpickle' not in sys.modules and 'asyncio' not in sys.modules\n"
-        "nbckpt.cli.planning.plan_notebook\n"
+        "nbckpt.cli.looking.planning.plan_notebook\n"
         "assert 'cloudpickle' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -25,10 +25,10 @@ from nbckpt.headless.document import make_copy, save
 from nbckpt.headless.passes import End, Pass
 from nbckpt.headless.progress import Progress, Say
 from nbckpt.history import Reader
-from nbckpt.journal import adopt, open_run
 from nbckpt.leases import describe, standing
 from nbckpt.plan import read_plan, step_line
 from nbckpt.records import Overlap, RunRecord
+from nbckpt.runs import adopt, open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.opening import DEFAULT

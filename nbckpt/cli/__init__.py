@@ -1,0 +1,99 @@
+"""The command line: the same verbs as in a notebook, and ``nbckpt run``.
+
+Answers go to standard output, everything else to standard error. Exit codes: 0 completed,
+1 a step failed, 2 wrong usage, 3 stopped for a human, 4 another holder has the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from nbckpt.cli import keeping, looking, running, settling
+from nbckpt.errors import CheckFailed, NbckptError, RunHeld, SaveFailed, StopForHuman
+from nbckpt.verbs.pages import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FAMILIES = {
+    "run": running.COMMANDS,
+    "look": looking.COMMANDS,
+    "settle": settling.COMMANDS,
+    "store": keeping.COMMANDS,
+}
+EXITS = ((RunHeld, 4), (StopForHuman, 3), ((CheckFailed, SaveFailed), 1))
+
+
+class Families(click.Group):
+    """A group of commands whose help shows them in families."""
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the commands, family by family."""
+        del ctx
+        for family, members in FAMILIES.items():
+            rows = [(str(c.name), c.get_short_help_str(limit=72)) for c in members]
+            with formatter.section(family):
+                formatter.write_dl(rows)
+
+
+@click.group(cls=Families, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="nbckpt", prog_name="nbckpt")
+def commands() -> None:
+    """Run notebooks that survive any interruption, and look at their runs.
+
+    \b
+    nbckpt run etl.ipynb       execute it; resumes by itself after a crash
+    nbckpt status              where it is, or what it died in
+    nbckpt plan etl.ipynb      what a run would do, without doing it
+
+    The store is .nbckpt beside the notebook that is named, else in the current folder;
+    --store or NBCKPT_STORE name another one. Exit codes: 0 completed, 1 a step failed, 2
+    wrong usage, 3 stopped for a human, 4 not started since another holder has the run.
+    """
+
+
+for _family in FAMILIES.values():
+    for _command in _family:
+        commands.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without it, those of the process.
+    """
+    try:
+        code = commands.main(arguments, prog_name="nbckpt", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except click.Abort:
+        code = 1
+    except (NbckptError, OSError) as error:
+        click.echo(f"nbckpt: {printable(str(error))}", err=True)
+        code = exit_code(error)
+    sys.exit(code or 0)
+
+
+def exit_code(error: BaseException) -> int:
+    """Return the exit code for an error.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+
+    Returns
+    -------
+    int
+        2 for what is wrong before anything runs.
+    """
+    return next((code for kinds, code in EXITS if isinstance(error, kinds)), 2)

@@ -1,0 +1,90 @@
+"""Commands that run a notebook, or say how it is to run next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nbckpt.cli.options import run_option, store_option
+from nbckpt.history import Reader
+from nbckpt.verbs.late import late
+from nbckpt.verbs.opening import changing
+from nbckpt.verbs.pages import printable
+from nbckpt.verbs.targets import folder_of, run_named, store_folder
+
+if TYPE_CHECKING:
+    from nbckpt import headless
+    from nbckpt.verbs import marks
+else:
+    headless, marks = late("nbckpt.headless"), late("nbckpt.verbs.marks")
+
+
+@click.command("run")
+@click.argument("notebook")
+@click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help="Set a name after the cell tagged parameters.",
+)
+@click.option("--run-id", default="", metavar="ID", help="Begin or resume this run.")
+@click.option("--fresh", is_flag=True, help="Begin a new run in any case.")
+@click.option(
+    "--overlap",
+    type=click.Choice(["skip", "replace", "concurrent"]),
+    default="skip",
+    help="If another process holds the run (default: skip).",
+)
+@click.option("--version", default="", metavar="TEXT", help="Workflow version.")
+@click.option(
+    "--output",
+    default="",
+    metavar="OUT",
+    help="The executed notebook (default: NAME.out.ipynb beside it).",
+)
+@store_option
+def run_command(notebook: str, **options: Any) -> int:
+    """Execute a notebook; resumes its run, and restarts a dead kernel.
+
+    The notebook itself is not changed: the executed copy is saved after each cell. Steps
+    that are done and verified are skipped. A step that kills the kernel twice stops
+    the run. Ctrl-C interrupts the running cell and saves.
+
+    \b
+    nbckpt run etl.ipynb
+    nbckpt run etl.ipynb -p DAY 2026-11-29 --run-id etl-2026-11-29
+    """
+    store = options.pop("store")
+    order = headless.Order(
+        Path(notebook).absolute(),
+        store=store_folder(store) if store else None,
+        parameters=dict(options.pop("parameters")),
+        **options,
+    )
+    return headless.run(order, lambda line: click.echo(printable(line)))
+
+
+@click.command("rerun")
+@click.argument("step")
+@run_option
+@store_option
+def rerun_command(step: str, target: str, store: str) -> None:
+    """Have a step's body run again at the next run.
+
+    For a world that changed unseen. The record stays until it is replaced, and later
+    steps run again only if they get other values.
+
+    \b
+    nbckpt rerun fetch
+    nbckpt run etl.ipynb
+    """
+    with changing(folder_of(store, target)) as opened:
+        click.echo(marks.rerun(opened, run_named(Reader(opened), target), step))
+
+
+COMMANDS = (run_command, rerun_command)

@@ -1,0 +1,58 @@
+"""What is stored: frozen records, and their text form.
+
+Only shapes live here. Who writes them and in what order is `nbckpt.journal`'s, where
+they lie is `nbckpt.store`'s.
+"""
+
+from __future__ import annotations
+
+from nbckpt.records.base import SCHEMA_VERSION, Record, dumps, loads
+from nbckpt.records.runs import (
+    Event,
+    Holder,
+    Lease,
+    Mark,
+    Overlap,
+    PlannedStep,
+    PlanRecord,
+    RunRecord,
+    RunState,
+)
+from nbckpt.records.steps import (
+    SEEDED_BY_STEP,
+    UNSEEDED,
+    Attempt,
+    Contents,
+    Evidence,
+    Fingerprint,
+    StepRecord,
+    StepState,
+    Stretch,
+    Value,
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "SEEDED_BY_STEP",
+    "UNSEEDED",
+    "Attempt",
+    "Contents",
+    "Event",
+    "Evidence",
+    "Fingerprint",
+    "Holder",
+    "Lease",
+    "Mark",
+    "Overlap",
+    "PlanRecord",
+    "PlannedStep",
+    "Record",
+    "RunRecord",
+    "RunState",
+    "StepRecord",
+    "StepState",
+    "Stretch",
+    "Value",
+    "dumps",
+    "loads",
+]

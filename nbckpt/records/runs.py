@@ -1,0 +1,119 @@
+"""What is stored of a run: who holds it, its plan, its history."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from nbckpt.records.base import SCHEMA_VERSION, Record
+
+Overlap = Literal["skip", "replace", "concurrent"]
+
+
+class RunState(enum.StrEnum):
+    """Where a run stands."""
+
+    OPEN = "open"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    FROZEN = "frozen"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+    """Archived; immutable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder(Record):
+    """The process that holds a run."""
+
+    host: str
+    boot: str
+    """Identifier of this boot of the machine."""
+    namespace: str
+    """Process-id namespace, so that equal pids of two containers differ."""
+    pid: int
+    started: float
+    """Start time of the process in seconds since the epoch, as the OS tells it."""
+    nonce: str
+    """Random; tells two holders in one process apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease(Record):
+    """Who may write to a run, and under which fencing token."""
+
+    token: int
+    """Fencing token; it only grows."""
+    holder: Holder
+    beat: int = 0
+    beat_at: float = 0.0
+    """Wall clock of the last beat in seconds, for people; no decision rests on it."""
+    duration: float = 30.0
+    """Seconds without a beat after which a holder on another host counts as gone."""
+    released: bool = False
+    why: str = ""
+    taken_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep(Record):
+    """One line of the plan, fixed before the first body runs."""
+
+    number: int
+    name: str
+    code: str
+    """Fingerprint of the body."""
+    checks: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+    before: str = ""
+    """Fingerprint of the plain cells above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord(Record):
+    """The steps of a notebook in order."""
+
+    steps: tuple[PlannedStep, ...] = ()
+    source: Literal["notebook", "seen"] = "seen"
+    """From the notebook file, or grown as the cells were seen."""
+    written_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord(Record):
+    """One run of a notebook."""
+
+    run_id: str
+    notebook: str = ""
+    """Path of the notebook relative to the store's folder; empty if unknown."""
+    version: str = ""
+    state: RunState = RunState.OPEN
+    created_at: float = 0.0
+    schema_version: int = SCHEMA_VERSION
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark(Record):
+    """What a person said of a step."""
+
+    accepted: tuple[str, ...] = ()
+    """Code fingerprints that count as unchanged."""
+    rerun: str = ""
+    """Who asked when for another run of the body; empty: nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Record):
+    """One line of a run's history."""
+
+    at: float
+    kind: str
+    step: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+    token: int = 0
+    detail: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,98 @@
+"""Which run a notebook is in, and how a new one begins."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nbckpt import keys
+from nbckpt.records import SCHEMA_VERSION, RunRecord, RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbckpt.store import Store, Transaction
+
+UNNAMED = "notebook"
+"""Name of the runs of kernels that don't know their notebook."""
+
+
+def open_run(
+    store: Store, stem: str, wanted: RunRecord, *, fresh: bool = False
+) -> RunRecord:
+    """Return the run that a notebook is in, or begin one.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    stem : str
+        The notebook's name.
+    wanted : RunRecord
+        Its run id, or an empty one for the notebook's current run; notebook and version.
+    fresh : bool, optional
+        Whether to begin a new run in any case.
+
+    Returns
+    -------
+    RunRecord
+        As it is recorded now. A run of an older schema is frozen, and a new one begun.
+    """
+
+    def change(transaction: Transaction) -> RunRecord:
+        found = transaction.get(f"current/{stem}") or {}
+        run_id = wanted.run_id or ("" if fresh else found.get("run_id", ""))
+        run, why = _usable(transaction, run_id)
+        if run is None:
+            run_id = (not why and run_id) or keys.next_run_id(stem, _taken(transaction))
+            run = replace(wanted, run_id=run_id, created_at=time.time(), why=why)
+            transaction.put(f"run/{run_id}", run.to_json())
+        if found.get("run_id") != run.run_id:
+            transaction.put(f"current/{stem}", {"run_id": run.run_id})
+        return run
+
+    return store.transact(change)
+
+
+def _usable(transaction: Transaction, run_id: str) -> tuple[RunRecord | None, str]:
+    """Return a run that can be gone on with; one of an older schema is frozen."""
+    known = transaction.get(f"run/{run_id}") if run_id else None
+    if known is None:
+        return None, ""
+    if known["schema_version"] < SCHEMA_VERSION:
+        transaction.put(f"run/{run_id}", {**known, "state": str(RunState.FROZEN)})
+        return None, f"run {run_id} has an older schema and is frozen"
+    return RunRecord.from_json(known), ""
+
+
+def adopt(store: Store, stem: str, steps: Sequence[str]) -> None:
+    """Make a run that no notebook was known of the current run of a notebook.
+
+    Some clients start a kernel without telling it its notebook; its run is then named
+    after none. Once the same notebook is run by name, its work is taken up.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    stem : str
+        The notebook's name.
+    steps : sequence of str
+        Its steps in order; the run's plan must have the same.
+    """
+
+    def change(transaction: Transaction) -> None:
+        unnamed = transaction.get(f"current/{UNNAMED}")
+        if unnamed is None or transaction.get(f"current/{stem}") is not None:
+            return
+        plan = transaction.get(f"plan/{unnamed['run_id']}") or {"steps": []}
+        if steps and [step["name"] for step in plan["steps"]] == list(steps):
+            transaction.put(f"current/{stem}", unnamed)
+
+    store.transact(change)
+
+
+def _taken(transaction: Transaction) -> set[str]:
+    """Return all run ids that were ever used."""
+    return {key.removeprefix("run/") for key in transaction.keys("run/")}
