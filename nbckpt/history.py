@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nbckpt.errors import NotFound, StoreDamaged
 from nbckpt.records import (
@@ -18,6 +18,8 @@ from nbckpt.records import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nbckpt.store import Store
 
 
@@ -130,6 +132,88 @@ class Reader:
         """Return the lines of a run's history, oldest first, each with its key."""
         lines = self.store.scan(f"history/{run_id}/", after)
         return [(key, revived(Event, value)) for key, value in lines]
+
+
+class HeldRun(Reader):
+    """Looks at a run that this process holds, and decodes each of its records once.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    run_id : str
+        The run; all others are read anew each time.
+
+    Notes
+    -----
+    Only the holder writes the plan, steps and attempts of a run, and the token guards
+    each write: what was read stays true until this process writes. Whether a step is
+    skipped is never decided on what is kept here; `step` and `attempt` read anew.
+    """
+
+    def __init__(self, store: Store, run_id: str) -> None:
+        super().__init__(store)
+        self.run_id = run_id
+        self._plan: PlanRecord | None = None
+        self._steps = _Kept(store, StepRecord, f"step/{run_id}/")
+        self._attempts = _Kept(store, Attempt, f"attempt/{run_id}/")
+
+    def plan(self, run_id: str) -> PlanRecord:
+        """Return a run's plan; empty if none was recorded."""
+        if run_id != self.run_id:
+            return super().plan(run_id)
+        if self._plan is None:
+            self._plan = super().plan(run_id)
+        return self._plan
+
+    def steps(self, run_id: str) -> dict[str, StepRecord]:
+        """Return the records of a run's completed steps by name."""
+        return self._steps.all() if run_id == self.run_id else super().steps(run_id)
+
+    def attempts(self, run_id: str) -> dict[str, Attempt]:
+        """Return the last attempt of each step by name."""
+        if run_id != self.run_id:
+            return super().attempts(run_id)
+        return self._attempts.all()
+
+    def written(self, keys: Iterable[str]) -> None:
+        """Take note of what was to be written, whatever came of it."""
+        for key in keys:
+            self._steps.note(key)
+            self._attempts.note(key)
+            if key == f"plan/{self.run_id}":
+                self._plan = None
+
+
+class _Kept(Generic[R]):
+    """Records of one kind, by step."""
+
+    def __init__(self, store: Store, kind: type[R], prefix: str) -> None:
+        self._store = store
+        self._kind = kind
+        self._prefix = prefix
+        self._found: dict[str, R] | None = None
+        self._changed: set[str] = set()
+
+    def note(self, key: str) -> None:
+        """Take note that a key was written; it is read when it is asked for."""
+        if key.startswith(self._prefix):
+            self._changed.add(key[len(self._prefix) :])
+
+    def all(self) -> dict[str, R]:
+        """Return them; only those that were changed are read."""
+        if self._found is None:
+            rows = self._store.scan(self._prefix)
+            start = len(self._prefix)
+            self._found = {key[start:]: revived(self._kind, row) for key, row in rows}
+            self._changed.clear()
+        while self._changed:
+            step = self._changed.pop()
+            row, _ = readable(self._store, self._prefix + step)
+            self._found.pop(step, None)
+            if row is not None:
+                self._found[step] = revived(self._kind, row)
+        return dict(self._found)
 
 
 def readable(store: Store, key: str) -> tuple[Any, str]:

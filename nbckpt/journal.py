@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nbckpt.errors import SaveFailed, StoreDamaged
-from nbckpt.history import Reader, claims_left
+from nbckpt.history import HeldRun, claims_left
 from nbckpt.records import (
     Attempt,
     Event,
@@ -37,7 +37,7 @@ class Pack:
     """The whole pack if it is small; None if it is a file that was synced."""
 
 
-class Journal(Reader):
+class Journal(HeldRun):
     """Writes what happens in a run that this process holds.
 
     Parameters
@@ -53,8 +53,7 @@ class Journal(Reader):
     """
 
     def __init__(self, store: Store, run_id: str, token: int, guard: Guard) -> None:
-        super().__init__(store)
-        self.run_id = run_id
+        super().__init__(store, run_id)
         self.token = token
         self._guard = guard
 
@@ -80,14 +79,19 @@ class Journal(Reader):
         Fenced
             If the run was taken over.
         """
+        written: set[str] = set()
 
         def guarded(transaction: Transaction) -> Any:
             self._guard(transaction)
+            transaction.written = written
             return change(transaction)
 
-        return self.store.transact(guarded, durable=durable)
+        try:
+            return self.store.transact(guarded, durable=durable)
+        finally:
+            self.written(written)
 
-    def write_plan(self, plan: PlanRecord) -> None:
+    def write_plan(self, plan: PlanRecord, *, durable: bool = True) -> None:
         """Record the plan before the first body runs; the one before stays in history."""
 
         def change(transaction: Transaction) -> None:
@@ -100,7 +104,7 @@ class Journal(Reader):
                 detail["before"] = [step["name"] for step in before["steps"]]
             self.add_line(transaction, Event(time.time(), "plan", detail=detail))
 
-        self.write(change)
+        self.write(change, durable=durable)
 
     def start(
         self, step: str, reason: str, *, writes: tuple[str, ...], durable: bool

@@ -214,7 +214,8 @@ class Session:
         plan = self.journal.plan(self.run_id)
         if all(step.name != other.name for other in plan.steps):
             grown = (*plan.steps, planned(len(plan.steps) + 1, step, body.code))
-            self.journal.write_plan(replace(plan, steps=grown))
+            # What is durable and written later brings it along: no attempt without it.
+            self.journal.write_plan(replace(plan, steps=grown), durable=False)
 
     def _are_two(self, before: tuple[str, str], now: tuple[str, str]) -> bool:
         """Tell whether two executions under one name come from two cells.

@@ -351,3 +351,60 @@ def test_record_that_can_not_be_believed_says_why(bench: Bench) -> None:
     value, why = readable(bench.store, "step/r-1/a")
     assert value is None
     assert "not authentic" in why
+
+
+class Counted(Store):
+    """A store that counts the records that are read."""
+
+    reads = 0
+
+    def get_bytes(self, key: str) -> bytes | None:
+        self.reads += 1
+        return super().get_bytes(key)
+
+
+def test_holder_reads_its_records_once_and_then_what_it_changed(tmp_path: Path) -> None:
+    store = Counted(tmp_path / "store", Secret(b"s" * 32))
+    bench = Bench.__new__(Bench)
+    bench.store, bench.fenced = store, False
+    bench.journal = journal = Journal(store, "r-1", 1, bench.guard)
+    open_run(store, "r", RunRecord("r-1", "nb.ipynb"))
+    for number in range(9):
+        bench.complete(f"s{number}")
+    assert len(journal.steps("r-1")) == len(journal.attempts("r-1")) == 9
+    store.reads = 0
+    bench.complete("s3")
+    plain = Reader(store)
+    found = journal.steps("r-1"), journal.attempts("r-1"), journal.plan("r-1")
+    assert store.reads <= 3
+    assert found == (plain.steps("r-1"), plain.attempts("r-1"), plain.plan("r-1"))
+    assert found[0]["s3"].attempt == 2
+    store.close()
+
+
+@pytest.mark.parametrize("end", ["start", "claim", "complete", "fail", "plan"])
+def test_holder_sees_each_of_its_own_writes(bench: Bench, end: str) -> None:
+    journal, plain = bench.journal, Reader(bench.store)
+    bench.complete("a")
+    attempt = bench.start("b")
+    journal.steps("r-1"), journal.attempts("r-1"), journal.plan("r-1")
+    writes = {
+        "start": lambda: bench.start("b"),
+        "claim": lambda: journal.claim(attempt, "f.csv"),
+        "complete": lambda: bench.complete("b"),
+        "fail": lambda: journal.fail("b", StepState.FAILED, "no"),
+        "plan": lambda: journal.write_plan(PlanRecord((PlannedStep(1, "a", "c"),))),
+    }
+    writes[end]()
+    assert journal.steps("r-1") == plain.steps("r-1")
+    assert journal.attempts("r-1") == plain.attempts("r-1")
+    assert journal.plan("r-1") == plain.plan("r-1")
+
+
+def test_holder_whose_write_failed_sees_what_is_stored(bench: Bench) -> None:
+    bench.complete("a")
+    before = bench.journal.attempts("r-1")
+    bench.fenced = True
+    with pytest.raises(Fenced):
+        bench.start("a")
+    assert bench.journal.attempts("r-1") == before

@@ -8,10 +8,13 @@ import functools
 import json
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 SCHEMA_VERSION = 1
+
+Revive = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,8 @@ class Record:
         dict
             Keys are the field names.
         """
-        return dataclasses.asdict(self)
+        kind: Any = type(self)
+        return {name: _plain(getattr(self, name)) for name in _converters(kind)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -48,35 +52,72 @@ class Record:
             If a key is unknown or a needed one is missing.
         """
         kind: Any = cls
-        hints = _hints(kind)
+        converters = _converters(kind)
         return cls(
-            **{key: _revive(hints.get(key), value) for key, value in data.items()}
+            **{
+                key: value if (revive := converters.get(key)) is None else revive(value)
+                for key, value in data.items()
+            }
         )
 
 
 @functools.cache
-def _hints(cls: Any) -> dict[str, Any]:
-    """Return the types of a record's fields, found out once."""
-    return typing.get_type_hints(cls)
+def _converters(cls: Any) -> dict[str, Revive | None]:
+    """Return what revives each field of a record, found out once; None: it is as it is."""
+    hints = typing.get_type_hints(cls)
+    return {one.name: _converter(hints[one.name]) for one in dataclasses.fields(cls)}
 
 
-def _revive(hint: Any, value: Any) -> Any:
-    """Turn JSON lists and dicts into the tuples, enums and records of a field."""
+@functools.cache
+def _converter(hint: Any) -> Revive | None:
+    """Return what turns JSON lists and dicts into tuples, enums and records."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return None if value is None else _revive(args[0], value)
+        return _optional(_converter(args[0]))
     if origin is tuple:
-        return tuple(_revive(args[0], item) for item in value)
+        return _each(_converter(args[0]))
     if origin is dict:
-        return {key: _revive(args[1], item) for key, item in value.items()}
-    return _revive_one(hint, value) if isinstance(hint, type) else value
+        return _each_value(_converter(args[1]))
+    return _converter_of_one(hint) if isinstance(hint, type) else None
 
 
-def _revive_one(kind: type, value: Any) -> Any:
-    """Turn one JSON value into a record or an enum; leave another as it is."""
+def _converter_of_one(kind: type) -> Revive | None:
+    """Return what turns one JSON value into a record or an enum; None for others."""
     if issubclass(kind, Record):
-        return kind.from_json(value)
-    return kind(value) if issubclass(kind, enum.Enum) else value
+        return kind.from_json
+    return kind if issubclass(kind, enum.Enum) else None
+
+
+def _optional(inner: Revive | None) -> Revive | None:
+    """Return what revives a value that may be None."""
+    if inner is None:
+        return None
+    return lambda value: None if value is None else inner(value)
+
+
+def _each(inner: Revive | None) -> Revive:
+    """Return what revives a list's items."""
+    if inner is None:
+        return tuple
+    return lambda value: tuple(map(inner, value))
+
+
+def _each_value(inner: Revive | None) -> Revive:
+    """Return what revives a dict's values."""
+    if inner is None:
+        return lambda value: dict(value.items())
+    return lambda value: {key: inner(item) for key, item in value.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a field as JSON values; containers are copies."""
+    if isinstance(value, Record):
+        return value.to_json()
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_plain, value))
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
 
 
 def dumps(data: Any) -> bytes:

@@ -31,11 +31,18 @@ LOCK_TRIES = 12
 
 
 class Transaction:
-    """What may be done inside `Store.transact`; all of it is on disk, or none."""
+    """What may be done inside `Store.transact`; all of it is on disk, or none.
+
+    Attributes
+    ----------
+    written : set of str
+        Keys that were written or deleted.
+    """
 
     def __init__(self, cache: Any, secret: Secret) -> None:
         self._cache = cache
         self._secret = secret
+        self.written: set[str] = set()
 
     def get(self, key: str) -> Any:
         """Return a record's JSON values, or None."""
@@ -48,10 +55,12 @@ class Transaction:
 
     def put_bytes(self, key: str, body: bytes) -> None:
         """Write bytes."""
+        self.written.add(key)
         self._cache.set(key, self._secret.seal(key, body))
 
     def delete(self, key: str) -> None:
         """Delete a record if it is there."""
+        self.written.add(key)
         self._cache.delete(key)
 
     def keys(self, prefix: str) -> list[str]:
