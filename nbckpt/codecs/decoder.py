@@ -31,6 +31,9 @@ class SecretEncoder(Encoder):
         super().__init__(namespace, values)
         self._hidden = hidden
 
+    def _note_objects(self) -> None:
+        """Note none: what overlaps was told before."""
+
     def persistent_id(self, obj: Any) -> Any:
         """Return the parts of a text that holds a secret; None for everything else."""
         return self._hidden.split(obj) if type(obj) is str else None
