@@ -7,10 +7,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 TORCH := torch==2.13.0
 
 UNIT := tests/outputs tests/style $(wildcard tests/test_*.py)
+LONG := tests/cases tests/scenarios tests/crash tests/bench
 LONG_BROWSER := tests/browser/test_quickstart.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit notebooks browser endurance bench kill-all clean
+.PHONY: help demo test lint unit sample notebooks browser endurance bench kill-all clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' $(MAKEFILE_LIST)
@@ -20,7 +21,7 @@ demo: $(VENV)/examples.stamp ## kill a real notebook in the middle of a step, an
 
 test: lint ## everything that CI checks
 	$(BIN)/coverage erase
-	$(MAKE) unit notebooks browser
+	$(MAKE) unit sample notebooks browser
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -34,8 +35,11 @@ unit: $(VENV)/test.stamp ## the tests of each module; a failure gets a second lo
 	$(BIN)/coverage run -m pytest -n logical --maxprocesses 8 --dist worksteal $(UNIT) || \
 	  $(BIN)/coverage run -m pytest --last-failed --last-failed-no-failures none $(UNIT)
 
+sample: $(VENV)/test.stamp ## each third of the long suites, which `make endurance` runs whole
+	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal --one-in 3 $(LONG)
+
 endurance: $(VENV)/browser.stamp ## the cases, the scenarios and the kill matrix: half an hour
-	$(BIN)/python -m pytest -n logical tests/cases tests/scenarios tests/crash tests/bench
+	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal $(LONG)
 	$(BIN)/python -m pytest $(LONG_BROWSER)
 
 notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel

@@ -23,6 +23,22 @@ WHOLE_NOTEBOOKS = tuple(
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that takes a sample of a long suite."""
+    text = "run each N-th test only; the others count as deselected"
+    parser.addoption("--one-in", type=int, default=1, metavar="N", help=text)
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Keep each N-th test, the same ones in every process."""
+    every = config.getoption("--one-in")
+    left_out = [item for number, item in enumerate(items) if number % every]
+    items[:] = items[::every]
+    config.hook.pytest_deselected(items=left_out)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Give this session, and the kernels that it starts, folders of its own."""
