@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nbckpt import lines
 from nbckpt.errors import SaveFailed, StoreDamaged
 from nbckpt.history import HeldRun, claims_left
 from nbckpt.records import (
@@ -136,7 +137,7 @@ class Journal(HeldRun):
                 step=step,
                 attempt=(before["attempt"] if before else 0) + 1,
                 token=self.token,
-                order=self._count(transaction, "order"),
+                order=lines.count(transaction, self.run_id, "order"),
                 state=StepState.RUNNING,
                 started_at=time.time(),
                 writes=tuple(dict.fromkeys([*writes, *claims_left(before)])),
@@ -269,15 +270,7 @@ class Journal(HeldRun):
         event : Event
             The line.
         """
-        number = self._count(transaction, "history")
-        transaction.put(f"history/{self.run_id}/{number:010d}", event.to_json())
-
-    def _count(self, transaction: Transaction, counter: str) -> int:
-        """Return the next number of one of the run's counters."""
-        key = f"counter/{self.run_id}/{counter}"
-        number = int(transaction.get(key) or 0) + 1
-        transaction.put(key, number)
-        return number
+        lines.add_line(transaction, self.run_id, event)
 
 
 def release_packs(

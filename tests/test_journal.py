@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nbckpt import lines
 from nbckpt.errors import Fenced, NotFound, SaveFailed
 from nbckpt.history import Reader, readable
 from nbckpt.journal import Journal, Pack, release_packs, set_mark
@@ -111,12 +112,14 @@ def test_completion_that_fails_half_way_leaves_nothing(
 ) -> None:
     attempt = bench.start()
     before = bench.rows()
-    names = ["_use_packs", "_end_attempt", "_clear_rerun", "add_line", "_count"]
+    names = ["_use_packs", "_end_attempt", "_clear_rerun", "add_line"]
+    parts: list[tuple[Any, str]] = [*((Journal, name) for name in names)]
+    parts.append((lines, "count"))
 
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(Journal, names[failing], fail)
+    monkeypatch.setattr(*parts[failing], fail)
     record = StepRecord(
         "r-1", "a", 1, 1, attempt.order, Fingerprint(), Evidence(),
         Contents(packs=("p",)), 1.0, 2.0, 1.0,

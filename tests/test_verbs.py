@@ -482,6 +482,24 @@ def test_rerun_of_unknown_step_is_refused(lab: Lab) -> None:
         marks.rerun(lab.store, lab.run, "nope")
 
 
+def test_rerun_and_after_marks_all_that_follow_and_is_in_the_history(lab: Lab) -> None:
+    reader, run_id = Reader(lab.store), lab.run.run_id
+    names = [step.name for step in reader.plan(run_id).steps]
+    before, *rest = names
+    said = marks.rerun(lab.store, lab.run, rest[0], and_after=True)
+    assert all(name in said for name in rest)
+    assert not reader.mark(run_id, before).rerun
+    assert all(reader.mark(run_id, name).rerun for name in rest)
+    _, line = reader.history(run_id)[-1]
+    assert (line.kind, line.detail) == ("rerun", {"steps": rest})
+
+
+def test_rerun_keeps_what_was_accepted(lab: Lab) -> None:
+    set_mark(lab.store, lab.run.run_id, "load", Mark(accepted=("c1",)))
+    marks.rerun(lab.store, lab.run, "load")
+    assert Reader(lab.store).mark(lab.run.run_id, "load").accepted == ("c1",)
+
+
 def test_accept_of_step_without_record_is_refused(lab: Lab) -> None:
     with pytest.raises(NotFound, match="no record"):
         marks.accept(lab.store, lab.run, "load")

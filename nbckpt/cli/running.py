@@ -71,20 +71,22 @@ def run_command(notebook: str, **options: Any) -> int:
 
 @click.command("rerun")
 @click.argument("step")
+@click.option("--and-after", is_flag=True, help="All steps after it, too.")
 @run_option
 @store_option
-def rerun_command(step: str, target: str, store: str) -> None:
+def rerun_command(step: str, target: str, store: str, *, and_after: bool) -> None:
     """Have a step's body run again at the next run.
 
     For a world that changed unseen. The record stays until it is replaced, and later
-    steps run again only if they get other values.
+    steps run again only if they get other values, or with --and-after.
 
     \b
     nbckpt rerun fetch
-    nbckpt run etl.ipynb
+    nbckpt rerun fetch --and-after
     """
     with changing(folder_of(store, target)) as opened:
-        click.echo(marks.rerun(opened, run_named(Reader(opened), target), step))
+        run = run_named(Reader(opened), target)
+        click.echo(marks.rerun(opened, run, step, and_after=and_after))
 
 
 COMMANDS = (run_command, rerun_command)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import getpass
+import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.errors import NotFound
 from nbckpt.history import Reader
 from nbckpt.journal import set_mark
+from nbckpt.lines import add_line
+from nbckpt.persons import said_by
 from nbckpt.plan import read_plan
-from nbckpt.verbs.opening import require_step
+from nbckpt.records import Event, Mark
+from nbckpt.verbs.opening import require_step, step_names
 from nbckpt.verbs.planning import notebook_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nbckpt.records import RunRecord
-    from nbckpt.store import Store
+    from nbckpt.store import Store, Transaction
 
 
-def rerun(store: Store, run: RunRecord, step: str) -> str:
+def rerun(store: Store, run: RunRecord, step: str, *, and_after: bool = False) -> str:
     """Have a step's body run again at the next run of its notebook.
 
     Parameters
@@ -33,6 +35,8 @@ def rerun(store: Store, run: RunRecord, step: str) -> str:
         The run.
     step : str
         The step.
+    and_after : bool, optional
+        Whether the bodies of all steps after it run again too, in the plan's order.
 
     Returns
     -------
@@ -46,11 +50,30 @@ def rerun(store: Store, run: RunRecord, step: str) -> str:
     """
     reader = Reader(store)
     require_step(reader, run.run_id, step)
-    when = f"{datetime.now(UTC).astimezone():%Y-%m-%d %H:%M:%S}"
-    mark = reader.mark(run.run_id, step)
-    set_mark(store, run.run_id, step, replace(mark, rerun=f"{_person()} at {when}"))
+    names = step_names(reader, run.run_id)
+    steps = names[names.index(step) :] if and_after else [step]
+    _ask_again(store, run.run_id, steps)
     then = f"nbckpt run {run.notebook}" if run.notebook else "run the notebook"
-    return f"step {step} of run {run.run_id} runs again next time. Then: {then}"
+    if len(steps) == 1:
+        said = f"step {step} of run {run.run_id} runs again next time"
+    else:
+        said = f"steps {', '.join(steps)} of run {run.run_id} run again next time"
+    return f"{said}. Then: {then}"
+
+
+def _ask_again(store: Store, run_id: str, steps: list[str]) -> None:
+    """Mark steps, all of them or none."""
+    who = said_by()
+
+    def change(transaction: Transaction) -> None:
+        for step in steps:
+            key = f"mark/{run_id}/{step}"
+            before = Mark.from_json(transaction.get(key) or {})
+            transaction.put(key, replace(before, rerun=who).to_json())
+        event = Event(time.time(), "rerun", steps[0], who, detail={"steps": steps})
+        add_line(transaction, run_id, event)
+
+    store.transact(change)
 
 
 def accept(
@@ -112,11 +135,3 @@ def _code_now(reader: Reader, run: RunRecord, step: str, notebook: Path | None) 
         names = ", ".join(planned.name for planned in plan.steps) or "none"
         raise NotFound(f"{path} has no step {step!r}", f"Its steps: {names}")
     return found[0]
-
-
-def _person() -> str:
-    """Return who is at the keyboard."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "somebody"

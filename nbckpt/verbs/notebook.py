@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nbckpt.checkpoints import collect
 from nbckpt.errors import BadStep, NotFound
-from nbckpt.history import Reader
 from nbckpt.trust import load_secret
 from nbckpt.trusting import adopt, trusted_text
+from nbckpt.verbs.calling import calling
 from nbckpt.verbs.marks import accept, rerun
-from nbckpt.verbs.opening import choose_run, require
+from nbckpt.verbs.opening import require
 from nbckpt.verbs.overview import runs_page, status_page
-from nbckpt.verbs.pages import Page, plain, size
+from nbckpt.verbs.pages import size
 from nbckpt.verbs.planning import plan_notebook, plan_page, plan_run
 from nbckpt.verbs.starting import LineParser, read_start, words_of
 from nbckpt.verbs.status import runs, status
@@ -24,11 +21,9 @@ from nbckpt.verbs.steps import explain, explain_page, show, show_page
 from nbckpt.verbs.verification import verify, verify_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from nbckpt.records import RunRecord
     from nbckpt.session import Session
-    from nbckpt.store import Store
 
 EXAMPLE = "%nbckpt explain clean"
 
@@ -63,75 +58,21 @@ def in_notebook(session: Session, line: str) -> str:
     return verb(session, words[1:])
 
 
-@dataclass(slots=True)
-class _Call:
-    """What a verb was called with."""
-
-    store: Store
-    reader: Reader
-    run_id: str
-    stem: str
-    step: str
-    as_json: bool
-
-    def run(self) -> RunRecord:
-        """Return the run that is meant."""
-        return choose_run(self.reader, self.run_id, self.stem)
-
-    def answer(self, data: Any, page: Callable[[Any], Page]) -> str:
-        """Return data as the user asked for it."""
-        return json.dumps(data, indent=2) if self.as_json else plain(page(data))
-
-
 def _start(session: Session, words: list[str]) -> str:
     """Hold the run that the line names; silent, so that outputs stay the same."""
     session.begin(read_start(words))
     return ""
 
 
-@contextmanager
-def _calling(
-    session: Session, verb: str, words: list[str], named: str
-) -> Iterator[_Call]:
-    """Read the options of a verb and open the notebook's store for it."""
-    example = f"%nbckpt {verb}" + (" clean" if named == "step" else "")
-    parser = LineParser(verb, f"Write for example: {example}")
-    if named == "step":
-        parser.add_argument("step")
-        parser.add_argument("--run", default="")
-    elif named == "run":
-        parser.add_argument("run", nargs="?", default="")
-    parser.add_argument("--json", action="store_true")
-    told = parser.parse_args(words)
-    held = session.is_held
-    store = session.store if held else session.open_store()
-    run_id = getattr(told, "run", "") or (
-        session.run_id if held else session.wish.run_id
-    )
-    try:
-        yield _Call(
-            store, Reader(store), run_id, _stem(session, run_id),
-            getattr(told, "step", ""), told.json,
-        )  # fmt: skip
-    finally:
-        if not held:
-            store.close()
-
-
-def _stem(session: Session, run_id: str) -> str:
-    """Return the notebook's name where no run is named."""
-    return "" if run_id else session.identity.stem
-
-
 def _status(session: Session, words: list[str]) -> str:
     """Say where a run stands."""
-    with _calling(session, "status", words, "run") as call:
+    with calling(session, "status", words, "run") as call:
         return call.answer(status(call.reader, call.run()), status_page)
 
 
 def _plan(session: Session, words: list[str]) -> str:
     """Say what would happen to each step."""
-    with _calling(session, "plan", words, "run") as call:
+    with calling(session, "plan", words, "run") as call:
         notebook = session.identity.notebook
         if words_without_options(words) or notebook is None:
             return call.answer(plan_run(call.reader, call.run()), plan_page)
@@ -146,38 +87,39 @@ def words_without_options(words: Sequence[str]) -> list[str]:
 
 def _show(session: Session, words: list[str]) -> str:
     """Show a step's record."""
-    with _calling(session, "show", words, "step") as call:
+    with calling(session, "show", words, "step") as call:
         return call.answer(show(call.reader, call.run(), call.step), show_page)
 
 
 def _explain(session: Session, words: list[str]) -> str:
     """Say why a step ran."""
-    with _calling(session, "explain", words, "step") as call:
+    with calling(session, "explain", words, "step") as call:
         return call.answer(explain(call.reader, call.run(), call.step), explain_page)
 
 
 def _runs(session: Session, words: list[str]) -> str:
     """List the runs of the store."""
-    with _calling(session, "runs", words, "") as call:
+    with calling(session, "runs", words, "") as call:
         return call.answer(runs(call.reader), runs_page)
 
 
 def _verify(session: Session, words: list[str]) -> str:
     """Look at all evidence again; the checks too, since here is a kernel."""
-    with _calling(session, "verify", words, "run") as call:
+    with calling(session, "verify", words, "run") as call:
         found = verify(call.reader, call.run(), session.namespace)
         return call.answer(found, verify_page)
 
 
 def _rerun(session: Session, words: list[str]) -> str:
     """Have a step run again."""
-    with _calling(session, "rerun", words, "step") as call:
-        return rerun(call.store, call.run(), call.step)
+    with calling(session, "rerun", words, "step", "--and-after") as call:
+        and_after = call.told.and_after
+        return rerun(call.store, call.run(), call.step, and_after=and_after)
 
 
 def _accept(session: Session, words: list[str]) -> str:
     """Accept a code change."""
-    with _calling(session, "accept", words, "step") as call:
+    with calling(session, "accept", words, "step") as call:
         notebook = session.identity.notebook
         if notebook is None:
             raise NotFound(
@@ -189,7 +131,7 @@ def _accept(session: Session, words: list[str]) -> str:
 
 def _gc(session: Session, words: list[str]) -> str:
     """Remove what no record needs."""
-    with _calling(session, "gc", words, "") as call:
+    with calling(session, "gc", words, "") as call:
         require(call.store)
         swept = collect(call.store)
         if session.is_held:
