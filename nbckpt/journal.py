@@ -332,5 +332,15 @@ def set_mark(store: Store, run_id: str, step: str, mark: Mark) -> None:
         The step.
     mark : Mark
         What is said; it replaces what was said before.
+
+    Raises
+    ------
+    StopForHuman
+        If the run is archived.
     """
-    store.transact(lambda tx: tx.put(f"mark/{run_id}/{step}", mark.to_json()))
+
+    def change(transaction: Transaction) -> None:
+        lines.require_open(transaction, run_id)
+        transaction.put(f"mark/{run_id}/{step}", mark.to_json())
+
+    store.transact(change)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+from typing import Any
 
 from nbckpt.errors import BadStep
+from nbckpt.records import dumps
 
 STEP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
@@ -34,6 +36,24 @@ def digest(*parts: bytes | str) -> str:
         total.update(len(data).to_bytes(8, "little"))
         total.update(data)
     return total.hexdigest()[:32]
+
+
+def link(before: str, line: dict[str, Any]) -> str:
+    """Return the digest by which a line of a history is chained to those before it.
+
+    Parameters
+    ----------
+    before : str
+        Digest of the line before; empty for the first.
+    line : dict
+        The line's JSON values; its own ``chain`` does not count.
+
+    Returns
+    -------
+    str
+        A digest that changes with any line up to this one.
+    """
+    return digest(before, dumps({**line, "chain": ""}))
 
 
 def check_run_id(run_id: str) -> str:

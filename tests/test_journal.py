@@ -114,7 +114,7 @@ def test_completion_that_fails_half_way_leaves_nothing(
     before = bench.rows()
     names = ["_use_packs", "_end_attempt", "_clear_rerun", "add_line"]
     parts: list[tuple[Any, str]] = [*((Journal, name) for name in names)]
-    parts.append((lines, "count"))
+    parts.append((lines, "link"))
 
     def fail(*_: object) -> None:
         raise MemoryError

@@ -9,6 +9,7 @@ from __future__ import annotations
 from nbckpt.records.base import SCHEMA_VERSION, Record, dumps, loads
 from nbckpt.records.runs import (
     Event,
+    Head,
     Holder,
     Lease,
     Mark,
@@ -40,6 +41,7 @@ __all__ = [
     "Event",
     "Evidence",
     "Fingerprint",
+    "Head",
     "Holder",
     "Lease",
     "Mark",

@@ -117,3 +117,17 @@ class Event(Record):
     seconds: float = 0.0
     token: int = 0
     detail: dict[str, Any] = field(default_factory=dict)
+    chain: str = ""
+    """Digest of the chain before and of the line: see `nbckpt.keys.link`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head(Record):
+    """The end of a run's history; written with each line."""
+
+    number: int = 0
+    """Number of the last line."""
+    chain: str = ""
+    """Its digest, which rests on all lines before."""
+    closed: bool = False
+    """The run is archived: nothing is added any more."""
