@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from nbckpt.folders import lies_in
 
 if TYPE_CHECKING:
-    from nbckpt.evidence import Writers
     from nbckpt.journal import Journal
+    from nbckpt.proofs import Writers
     from nbckpt.records import Attempt
 
 MOST = 200

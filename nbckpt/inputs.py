@@ -22,8 +22,8 @@ from nbckpt.records import Fingerprint, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from nbckpt.evidence import Paths
     from nbckpt.plan import Step
+    from nbckpt.proofs import Paths
     from nbckpt.trust import Secret
 
 Namespace = dict[str, Any]

@@ -19,7 +19,7 @@ from tenacity import (
     wait_exponential,
 )
 
-from nbckpt import ambient, current, evidence
+from nbckpt import ambient, current, proofs
 from nbckpt.completion import Running, aliases, completion
 from nbckpt.errors import (
     Fenced,
@@ -117,7 +117,7 @@ class Runner:
         running.recording = self.session.recorder.stop()
         running.touched = self.session.watch.stop()
         running.touched.settle(self.session.paths)
-        evidence.require_checks(
+        proofs.require_checks(
             running.step.name, running.step.checks, self.session.namespace
         )
         self.running = None
@@ -194,7 +194,7 @@ class Runner:
         except Exception as error:
             return Run(f"its values can't be loaded: {type(error).__name__}: {error}")
         undo = self.session.bind(record, restored)
-        failed = evidence.evaluate_checks(step.checks, self.session.namespace)
+        failed = proofs.evaluate_checks(step.checks, self.session.namespace)
         if failed:
             undo()
             return Run("; ".join(failed))

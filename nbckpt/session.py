@@ -15,13 +15,13 @@ from nbckpt.checkpoints import Checkpoints, Restored
 from nbckpt.claims import Claims
 from nbckpt.codecs import Secrets
 from nbckpt.errors import BadNotebook, StopForHuman
-from nbckpt.evidence import Paths
 from nbckpt.identity import Wish, cell_id, identify, read_overlap
 from nbckpt.inputs import Body, Inputs
 from nbckpt.leases import Hold, Leases
 from nbckpt.modulestate import Names, explained
 from nbckpt.outputs import Recorder, replay
 from nbckpt.plan import Step, doubles, planned, read_plan, twice
+from nbckpt.proofs import Paths
 from nbckpt.records import (
     Attempt,
     Fingerprint,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.evidence import Writers
+from nbckpt.proofs import Writers
 
 if TYPE_CHECKING:
-    from nbckpt.evidence import Paths
     from nbckpt.journal import Journal
+    from nbckpt.proofs import Paths
     from nbckpt.records import PlanRecord, StepRecord
 
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import databases, events, folders
-from nbckpt.evidence import ABSENT
+from nbckpt.proofs import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import FrameType
 
-    from nbckpt.evidence import Paths
+    from nbckpt.proofs import Paths
 
 SYSTEM = ("/dev/", "/proc/", "/sys/", "/run/")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from nbckpt.cells import parse_body
-from nbckpt.evidence import Paths
 from nbckpt.inputs import Body, Inputs
 from nbckpt.modulestate import Names
 from nbckpt.plan import read_step
+from nbckpt.proofs import Paths
 from nbckpt.trust import Secret
 
 if TYPE_CHECKING:

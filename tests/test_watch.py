@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from nbckpt import watch
-from nbckpt.evidence import Paths
+from nbckpt.proofs import Paths
 from nbckpt.watch import Touched, Watch
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from nbckpt.cells import parse_body, read_sources
-from nbckpt.evidence import Paths
 from nbckpt.leases import describe, standing
+from nbckpt.proofs import Paths
 from nbckpt.verbs.outline import Outlined, outline
 from nbckpt.verbs.pages import Page, Table, listed
 from nbckpt.verbs.prediction import Prediction, known_of, predict

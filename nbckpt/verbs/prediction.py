@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal
 
 from nbckpt import keys
 from nbckpt.codecs import Canonical
-from nbckpt.evidence import Paths, Writers
 from nbckpt.history import readable
+from nbckpt.proofs import Paths, Writers
 from nbckpt.records import (
     Attempt,
     Event,

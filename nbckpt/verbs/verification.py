@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nbckpt import evidence
+from nbckpt import proofs
 from nbckpt.blobs import PackReader
 from nbckpt.errors import StoreDamaged
-from nbckpt.evidence import Paths, Writers
+from nbckpt.proofs import Paths, Writers
 from nbckpt.verbs.opening import step_names
 from nbckpt.verbs.pages import Page, Table, listed, size
 from nbckpt.verbs.planning import notebook_of
@@ -128,7 +128,7 @@ def _check(text: str, names: dict[str, Any] | None) -> CheckLine:
     """Evaluate a check where there is a kernel."""
     if names is None:
         return CheckLine(check=text, state=WAITS)
-    failed = evidence.evaluate_checks([text], names)
+    failed = proofs.evaluate_checks([text], names)
     return CheckLine(check=text, state=failed[0] if failed else "true")
 
 
