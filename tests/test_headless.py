@@ -353,6 +353,23 @@ def test_second_run_skips_all_shows_the_same_and_leaves_the_source(
     assert warm.warnings == []
 
 
+def test_outputs_that_arrive_late_are_kept_and_the_kernel_ends_by_itself(
+    tmp_path: Path,
+) -> None:
+    late = (
+        "import sys\nsys.stdout.flush_timeout = sys.stderr.flush_timeout = 0.1\n"
+        "thread = get_ipython().kernel.iopub_thread\n"
+        "thread.schedule(lambda: time.sleep(6))\ndisplay('late')"
+    )
+    leave = (
+        "import atexit\ndef leave():\n    time.sleep(3)\n"
+        "    pathlib.Path('left').touch()\natexit.register(leave)"
+    )
+    assert Said(a_notebook(tmp_path, LOAD, late, leave)).code == 0
+    assert outputs(tmp_path / "nb.out.ipynb")[1][0].data["text/plain"] == "'late'"
+    assert (tmp_path / "left").exists()
+
+
 def test_dead_kernel_is_followed_by_one_that_resumes_the_same_new_run(
     tmp_path: Path,
 ) -> None:

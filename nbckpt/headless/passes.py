@@ -23,6 +23,10 @@ SAVE_SHARE = 20
 GRACE_SECONDS = 10.0
 """How long an interrupted cell may take to end before its kernel is ended."""
 START_SECONDS = 120
+OUTPUT_SECONDS = 60
+"""How long the last outputs of a cell that has ended may take to arrive."""
+END_SECONDS = 60.0
+"""How long a kernel may take to end by itself: what the notebook does at exit counts."""
 NOISE = re.compile(r"\[\w+\] |\d+\.\d+s - |WARNING:|NOTE:")
 """Begins a line in which a kernel talks of itself."""
 LAST_LINES = 8
@@ -169,12 +173,16 @@ class Pass:
         from jupyter_client.manager import AsyncKernelManager
         from nbclient import NotebookClient
 
-        self._manager = AsyncKernelManager(kernel_name=self._kernel)
+        self._manager = AsyncKernelManager(
+            kernel_name=self._kernel, shutdown_wait_time=END_SECONDS
+        )
         client = NotebookClient(
             self._document,
             km=self._manager,
             timeout=None,
             startup_timeout=START_SECONDS,
+            iopub_timeout=OUTPUT_SECONDS,
+            shutdown_kernel="graceful",
             coalesce_streams=True,
             store_widget_state=True,
             resources={"metadata": {"path": str(self._folder)}},
