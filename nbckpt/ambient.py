@@ -141,6 +141,11 @@ def capture() -> State:
     return state
 
 
+def streams() -> State:
+    """Return the random streams as they are now, alone out of what `capture` returns."""
+    return {name: SECTIONS[name][0]() for name in STREAMS}
+
+
 def changed(before: State, after: State) -> State:
     """Return what has to be set to get from one state to the other.
 
@@ -263,7 +268,7 @@ def stream_digests(state: State) -> dict[str, str]:
     dict
         Stream → digest; libraries that are not imported are left out.
     """
-    return {n: keys.digest(repr(state[n])) for n in STREAMS if state[n] is not None}
+    return {n: keys.digest(repr(state[n])) for n in STREAMS if state.get(n) is not None}
 
 
 def is_seeded(stream: str, state: Any, seed: Any) -> bool:

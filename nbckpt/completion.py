@@ -204,10 +204,9 @@ def _fingerprint(
     running: Running, touched: Touched, names: list[str], session: Session
 ) -> Fingerprint:
     """Return a step's fingerprint with what only its run could tell."""
-    before = ambient.stream_digests(running.around)
-    after = ambient.stream_digests(ambient.capture())
+    before, after = running.around, ambient.streams()
     own = session.seeding.own
-    moved = {name for name in before if before[name] != after.get(name)} - own
+    moved = {n for n in after if before[n] not in (None, after[n])} - own
     random = session.seeding.digests(sorted(moved), running.around)
     if running.body.reads.seeds:
         session.seeding.mark(moved)

@@ -46,6 +46,7 @@ class Names:
         self._known: set[str] = set()
         self._own: set[str] = set()
         self._moved: set[str] = set()
+        self._last: Namespace = {}
 
     def install(self) -> None:
         """Begin to take note of modules as their import leaves them."""
@@ -74,14 +75,21 @@ class Names:
         loader.exec_module = exec_module
         return spec
 
-    def moved(self) -> Namespace:
+    def moved(self, *, still: bool = False) -> Namespace:
         """Return the state of the user's modules that is not what their import made.
+
+        Parameters
+        ----------
+        still : bool, optional
+            Whether nothing has run since the last look, so that it holds.
 
         Returns
         -------
         dict
             Dotted name → value; a name that moved once stays in.
         """
+        if still:
+            return self._last
         new = sys.modules.keys() - self._known
         self._known |= new
         self._own |= {name for name in new if is_own_module(name)}
@@ -92,6 +100,7 @@ class Names:
             before = self._imported.setdefault(name, now)
             self._moved |= {n for n, digest in now.items() if before.get(n) != digest}
             found |= {n: state[n] for n in state.keys() & self._moved}
+        self._last = found
         return found
 
     def of_modules(self, modules: Iterable[str]) -> set[str]:

@@ -10,6 +10,7 @@ import ast
 import re
 import shlex
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
 from nbckpt import keys
@@ -78,6 +79,7 @@ FLAGS = {
 }
 
 
+@cache
 def step_parser() -> argparse.ArgumentParser:
     """Return the parser of a ``%%step`` line, which also makes the help text.
 

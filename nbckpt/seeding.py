@@ -34,12 +34,12 @@ class Seeding:
 
     def about_to_seed(self) -> None:
         """Take note of the streams that the body has not drawn from so far."""
-        now = ambient.stream_digests(ambient.capture())
+        now = ambient.stream_digests(ambient.streams())
         self._still = {n for n, d in now.items() if self._start.get(n, d) == d}
 
     def has_seeded(self, seeds: Iterable[object]) -> None:
         """Take note of the streams that a call in the body has seeded, by their state."""
-        state, given = ambient.capture(), list(seeds)
+        state, given = ambient.streams(), list(seeds)
         self.own |= {
             stream
             for stream in self._still
@@ -55,13 +55,13 @@ class Seeding:
             The cell's text; only calls such as ``seed(`` make it worth a look.
         """
         if SEEDING_CALL.search(source):
-            self._before = ambient.stream_digests(ambient.capture())
+            self._before = ambient.stream_digests(ambient.streams())
 
     def notice(self) -> None:
         """Take note of the streams that the last plain cell seeded."""
         before, self._before = self._before, {}
         if before:
-            now = ambient.stream_digests(ambient.capture())
+            now = ambient.stream_digests(ambient.streams())
             self.mark(name for name in now if now[name] != before.get(name))
 
     def mark(self, streams: Iterable[str]) -> None:
@@ -83,7 +83,8 @@ class Seeding:
         dict
             Stream → digest, or why its state is no input.
         """
-        found = ambient.stream_digests(state)
+        wanted = self._seeded.intersection(streams)
+        found = ambient.stream_digests({name: state.get(name) for name in wanted})
         return {
             name: found.get(name, "none") if name in self._seeded else UNSEEDED
             for name in streams

@@ -227,16 +227,18 @@ class Session:
             return before[0] != now[0]
         return before[1] != now[1] and hasattr(self.shell, "kernel")
 
-    def values(self) -> variables.Namespace:
-        """Return the user's variables, without those that a step is not to keep."""
-        left_out = self._hidden | self._dropped
-        return variables.user_names(self.namespace | self.names.moved(), left_out)
+    def values(self, *, still: bool = False) -> variables.Namespace:
+        """Return the user's variables that are kept; still: nothing ran meanwhile."""
+        left_out, moved = self._hidden | self._dropped, self.names.moved(still=still)
+        return variables.user_names(self.namespace | moved, left_out)
+
+    def _left(self) -> snapshots.Snapshot | None:
+        """Return what the last step left, if a body that begins now finds it so."""
+        return self.stillness.snapshot if self.stillness.holds else None
 
     def snapshot(self) -> snapshots.Snapshot:
         """Return the namespace as it is before a body."""
-        if self.stillness.snapshot is not None and self.stillness.holds:
-            return self.stillness.snapshot
-        return snapshots.take(self.values(), self.namespace)
+        return self._left() or snapshots.take(self.values(), self.namespace)
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each variable, to tell within this kernel what changed."""
@@ -263,7 +265,8 @@ class Session:
     ) -> Fingerprint:
         """Return a step's fingerprint as things stand."""
         recorded = record.fingerprint if record else None
-        found = self.inputs.fingerprint(step, body, set(self.values()), recorded)
+        visible = set(self.values(still=self._left() is not None))
+        found = self.inputs.fingerprint(step, body, visible, recorded)
         if record is None:
             return found
         return replace(
@@ -273,7 +276,7 @@ class Session:
             ),
             files=self.survey.explained(record, found.files),
             **self.survey.listings(record),
-            random=self.seeding.compared(record.fingerprint.random, ambient.capture()),
+            random=self.seeding.compared(record.fingerprint.random, ambient.streams()),
         )
 
     def _reachable(self, step: Step, body: Body, inputs: Iterable[str]) -> list[Any]:

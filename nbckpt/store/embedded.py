@@ -71,14 +71,11 @@ class Store:
         self._reader: sqlite3.Connection | None = None
         self._frozen = False
         self._pid = os.getpid()
+        self._database = folder / "records" / "cache.db"
+        self._log = log_of(self._database)
         if self._database.exists() and self._database.stat().st_size:
             inspect_database(self._database)
             self._read_meta()
-
-    @property
-    def _database(self) -> Path:
-        """Path of the records."""
-        return self.folder / "records" / "cache.db"
 
     @property
     def exists(self) -> bool:
@@ -264,7 +261,7 @@ class Store:
         """Return the read-only connection, or None while nothing was written."""
         if self._pid != os.getpid():
             return None
-        frozen = not log_of(self._database).exists()
+        frozen = not self._log.exists()
         if self._reader is not None and self._frozen and not frozen:
             # A process began to write: what was opened as unchanging is so no more.
             self._reader.close()

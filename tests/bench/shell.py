@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,12 @@ class Shell:
         return self._shell.user_ns["value"]
 
     def start(self) -> None:
-        """Load nbckpt and do what only a kernel's first step does."""
+        """Load nbckpt and do what only a kernel's first step does.
+
+        The benchmark itself is no module of the notebook, whose state would be kept.
+        """
+        for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+            del sys.modules[name]
         self.run("%load_ext nbckpt")
         self.run("%nbckpt start bench")
         self.run("%%step warm\nwarm = 1")
