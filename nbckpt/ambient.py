@@ -2,6 +2,8 @@
 
 Only what differs before and after a step is kept. Values of environment variables are
 secrets until proven otherwise and are kept only where the source itself spells them out.
+Of a variable that the source does not even name, an import has set it most likely: its
+keyed digest tells whether the import, made again, has set it again.
 """
 
 from __future__ import annotations
@@ -223,6 +225,52 @@ def unspelled(change: State, constants: Iterable[str]) -> list[str]:
     spelled = set(constants)
     values = change.get("environment", {})
     return sorted(n for n, v in values.items() if v is not None and v not in spelled)
+
+
+def unnamed(change: State, texts: Iterable[str]) -> dict[str, str]:
+    """Return the environment variables that code elsewhere has set, such as an import.
+
+    Parameters
+    ----------
+    change : dict
+        What `changed` returned.
+    texts : iterable of str
+        The texts in the step's source.
+
+    Returns
+    -------
+    dict
+        Variable → new value, of those whose name and value the source has nowhere.
+    """
+    given, values = list(texts), change.get("environment", {})
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None
+        and value not in given
+        and not any(name in text for text in given)
+    }
+
+
+def without_variables(change: State, names: Iterable[str]) -> State:
+    """Return a change that leaves some environment variables alone.
+
+    Parameters
+    ----------
+    change : dict
+        What `changed` returned.
+    names : iterable of str
+        The variables.
+
+    Returns
+    -------
+    dict
+        Without the section if nothing is left of it.
+    """
+    left_out, values = set(names), change.get("environment", {})
+    kept = {name: value for name, value in values.items() if name not in left_out}
+    found = {name: value for name, value in change.items() if name != "environment"}
+    return found | ({"environment": kept} if kept else {})
 
 
 def restore(change: State) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from nbckpt.leases import standing
 from nbckpt.records import Contents, StepRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from nbckpt.outputs import Recording
@@ -34,6 +36,8 @@ class Work:
     changes: Changes
     around: ambient.State
     """State around the variables that differs."""
+    withheld: dict[str, str] = field(default_factory=dict)
+    """Environment variables that an import has set; only digests are written."""
     outputs: Recording | None = None
     result: Any = variables.MISSING
     magics: list[tuple[str, str]] = field(default_factory=list)
@@ -50,6 +54,8 @@ class Restored:
     result: Any
     magics: list[tuple[str, str]]
     imports: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    """Keyed digests of the environment variables whose values are not stored."""
 
 
 class Checkpoints:
@@ -145,12 +151,41 @@ class Checkpoints:
             "outputs": writer.add(memoryview(outputs)),
             "magics": work.magics,
             "imports": work.imports,
+            "environment": self._keyed(work.withheld),
         }
         if work.around:
             encoded = Encoder(self._namespace, {"around": work.around}).encode()
             layout["around"] = variables.save_encoded(encoded, writer)
         layout |= self._result(work, writer)
         return layout
+
+    def _keyed(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Return the keyed digests of environment variables."""
+        keyed = self._store.secret.keyed_digest
+        return {name: keyed(value) for name, value in values.items()}
+
+    def missing(self, restored: Restored) -> str:
+        """Return what loading did not bring back; empty if all is there.
+
+        Parameters
+        ----------
+        restored : Restored
+            Just loaded: the imports of the step were made again.
+
+        Returns
+        -------
+        str
+            The environment variables that are not as the step left them.
+        """
+        names = restored.environment.keys() & os.environ.keys()
+        now = self._keyed({name: os.environ[name] for name in names})
+        lost = [n for n, was in restored.environment.items() if now.get(n) != was]
+        if not lost:
+            return ""
+        return (
+            f"it set os.environ[{lost[0]!r}], whose value is not stored (it may be "
+            "secret) and is another one here"
+        )
 
     def _result(self, work: Work, writer: PackWriter) -> dict[str, object]:
         """Add the value that the cell showed as its result, if it can be kept."""
@@ -220,6 +255,7 @@ class Checkpoints:
             result=self._restored_result(manifest, values),
             magics=[(name, line) for name, line in layout["magics"]],
             imports=layout["imports"],
+            environment=layout["environment"],
         )
 
     def _encoded(

@@ -162,9 +162,12 @@ def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]
     after = snapshots.take(values, namespace, running.before)
     changed = snapshots.changes(running.before, after)
     homes = {home(name) for name in changed.names}
+    around = _around(running, session)
+    withheld = ambient.unnamed(around, _texts(running.body))
     work = Work(
         changes=variables.hide(changed, values, namespace, session.secrets()),
-        around=_around(running, session),
+        around=ambient.without_variables(around, withheld),
+        withheld=withheld,
         outputs=running.recording,
         result=session.result(),
         magics=running.body.reads.magics,
@@ -179,6 +182,13 @@ def _around(running: Running, session: Session) -> ambient.State:
     # A stream that the step seeded may stand where it stood, and is set all the same.
     seeded = {stream: now[stream] for stream in sorted(session.seeding.own)}
     return ambient.changed(running.around, now) | seeded
+
+
+def _texts(body: Body) -> set[str]:
+    """Return the texts that a step's source spells out, and the lines of its magics."""
+    magics = body.reads.magics
+    lines = {line for _, line in magics}
+    return body.reads.constants | lines | ambient.values_in_magics(magics)
 
 
 def _why_not_kept(work: Work, body: Body, session: Session) -> str:

@@ -193,6 +193,9 @@ class Runner:
             restored = self.session.checkpoints.load(record)
         except Exception as error:
             return Run(f"its values can't be loaded: {type(error).__name__}: {error}")
+        missing = self.session.checkpoints.missing(restored)
+        if missing:
+            return Run(missing)
         undo = self.session.bind(record, restored)
         failed = proofs.evaluate_checks(step.checks, self.session.namespace)
         if failed:
