@@ -15,6 +15,10 @@ from nbckpt.records import dumps
 
 STEP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
+RUN_ID_LETTERS = 100
+"""Pack files are named after their run, and a file name has 255 bytes at most."""
+STEM_LETTERS = 80
+"""What a run id takes of its notebook's name; the counter comes after it."""
 
 
 def digest(*parts: bytes | str) -> str:
@@ -62,7 +66,7 @@ def check_run_id(run_id: str) -> str:
     Parameters
     ----------
     run_id : str
-        Letters, digits and ``_ . @ + -``.
+        Letters, digits and ``_ . @ + -``, at most 100 of them.
 
     Returns
     -------
@@ -72,12 +76,17 @@ def check_run_id(run_id: str) -> str:
     Raises
     ------
     BadStep
-        If it holds anything else.
+        If it holds anything else, or is longer.
     """
     if not RUN_ID.fullmatch(run_id):
         raise BadStep(
             f"{run_id!r} is no run id",
             "Use letters, digits and _ . @ + -, for example: orders-2026-11",
+        )
+    if len(run_id) > RUN_ID_LETTERS:
+        raise BadStep(
+            f"the run id {run_id[:20]}… has {len(run_id)} letters",
+            f"Use at most {RUN_ID_LETTERS}, for example: orders-2026-11",
         )
     return run_id
 
@@ -97,7 +106,8 @@ def next_run_id(stem: str, taken: set[str]) -> str:
     str
         ``stem-N`` with the smallest free N above every taken one.
     """
-    base = re.sub(r"[^A-Za-z0-9_.@+-]", "_", stem).lstrip(".@+-") or "notebook"
+    base = re.sub(r"[^A-Za-z0-9_.@+-]", "_", stem).lstrip(".@+-")[:STEM_LETTERS]
+    base = base or "notebook"
     pattern = re.compile(re.escape(base) + r"-(\d+)")
     numbers = [int(m[1]) for run_id in taken if (m := pattern.fullmatch(run_id))]
     return f"{base}-{max(numbers, default=0) + 1}"

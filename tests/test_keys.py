@@ -64,6 +64,19 @@ def test_run_id_that_could_be_a_path_or_pattern_is_refused(run_id: str) -> None:
     assert "orders-2026-11" in caught.value.remedy
 
 
+def test_run_id_that_would_make_too_long_a_file_name_is_refused() -> None:
+    assert check_run_id("a" * 100) == "a" * 100
+    with pytest.raises(BadStep, match="has 101 letters") as caught:
+        check_run_id("a" * 101)
+    assert "at most 100" in caught.value.remedy
+
+
+def test_run_id_of_a_long_notebook_name_is_cut_and_counted() -> None:
+    first = next_run_id("n" * 240, set())
+    assert first == "n" * 80 + "-1"
+    assert next_run_id("n" * 240, {first}) == "n" * 80 + "-2"
+
+
 @pytest.mark.parametrize(
     ("stem", "taken", "expected"),
     [
