@@ -7,15 +7,18 @@ import pickle
 import signal
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import records
+from nbckpt import places, records
 from nbckpt.errors import StoreDamaged, StoreError, StoreFull, StoreRefused
 from nbckpt.store import Store
 from nbckpt.store.database import StrictDisk, translated
+from nbckpt.store.interrupts import waiting
 from nbckpt.store.writer import Reply
 from nbckpt.trust import Secret
 
@@ -401,26 +404,109 @@ def test_interrupt_waits_for_the_outcome(desk: Desk) -> None:
     assert store.get("k") == 2
 
 
-class LateInterrupt:
-    """A lock that opens with the outcome; the interrupt comes before that is known."""
+class Interrupting:
+    """Stands for a part of the store; an interrupt comes right after each call."""
 
-    def __init__(self, reply: Reply) -> None:
-        self.reply = reply
+    def __init__(self, real: Any) -> None:
+        self.real = real
 
-    def acquire(self) -> None:
-        self.reply.give(done=True, value=1)
-        raise KeyboardInterrupt
-
-    def release(self) -> None:
-        self.acquire = None  # type: ignore[assignment]
+    def __call__(self, *given: Any) -> Any:
+        result = self.real(*given)
+        signal.raise_signal(signal.SIGINT)
+        return result
 
 
-def test_interrupt_that_comes_with_the_outcome_does_not_lose_it() -> None:
-    """Whoever waited for the lock once more would wait for ever."""
-    reply = Reply()
-    reply._closed = LateInterrupt(reply)  # type: ignore[assignment]
+def writers() -> int:
+    """Return how many threads of stores there are."""
+    return sum(thread.name == "nbckpt-store" for thread in threading.enumerate())
+
+
+def test_interrupt_that_comes_with_the_outcome_does_not_lose_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = desk.open()
+    interrupted = Interrupting(Reply.wait)
+
+    def wait(reply: Reply) -> Any:
+        return interrupted(reply)
+
+    monkeypatch.setattr(Reply, "wait", wait)
     with pytest.raises(KeyboardInterrupt):
-        reply.wait()
+        put(store, "k", 1)
+    assert store.get("k") == 1
+
+
+def test_interrupt_before_the_wait_does_not_leave_ahead_of_the_outcome(
+    desk: Desk,
+) -> None:
+    store = desk.open()
+    put(store, "k", 0)
+    left, done = threading.Event(), []
+
+    def change(tx: Transaction) -> None:
+        # Held up only if the interrupt does leave first.
+        done.append(left.wait(0.5))
+        tx.put("k", 1)
+
+    jobs = store._jobs
+    store._jobs = SimpleNamespace(put=Interrupting(jobs.put))  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        store.transact(change)
+    left.set()
+    store._jobs = jobs
+    assert done == [False]
+    assert store.get("k") == 1
+
+
+def test_interrupt_while_the_store_starts_leaves_one_thread(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, store = writers(), desk.open()
+    monkeypatch.setattr(places, "create", Interrupting(places.create))
+    with pytest.raises(KeyboardInterrupt):
+        put(store, "k", 1)
+    assert store.get("k") == 1
+    put(store, "k", 2)
+    assert writers() == before + 1
+    store.close()
+    assert writers() == before
+
+
+def test_interrupt_is_raised_once_and_its_handler_is_back() -> None:
+    before, twice = signal.getsignal(signal.SIGINT), Interrupting(signal.raise_signal)
+    with pytest.raises(KeyboardInterrupt), waiting():
+        twice(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    with waiting():
+        pass
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_handler_that_the_user_set_is_the_one_that_is_called() -> None:
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        with waiting():
+            signal.raise_signal(signal.SIGINT)
+            assert came == []
+        assert came == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("missing", ["main thread", "handler"])
+def test_interrupts_that_are_none_of_ours_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: pytest.fail("touched"))
+    if missing == "handler":
+        monkeypatch.setattr(signal, "getsignal", lambda _: None)
+        with waiting():
+            pass
+        return
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: waiting().__enter__())
+    assert found.result() is None
 
 
 def test_outcome_is_what_the_change_came_to() -> None:

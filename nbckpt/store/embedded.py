@@ -28,6 +28,7 @@ from nbckpt.store.database import (
     log_of,
     translated,
 )
+from nbckpt.store.interrupts import waiting
 from nbckpt.store.writer import META, Reply, Transaction, keys_in, write_all
 from nbckpt.trust import SEAL_BYTES, Secret
 
@@ -203,10 +204,11 @@ class Store:
                 f"the store {self.folder} was made with another user's key",
                 f"It is read-only. To make it yours: nbckpt trust {self.folder}",
             )
-        self._start()
-        reply = Reply()
-        self._jobs.put((change, durable, reply))
-        return cast("T", reply.wait())
+        with waiting():
+            self._start()
+            reply = Reply()
+            self._jobs.put((change, durable, reply))
+            return cast("T", reply.wait())
 
     def close(self) -> None:
         """Wait for the writes and close the files."""

@@ -91,17 +91,10 @@ class Reply:
         self._closed.release()
 
     def wait(self) -> Any:
-        """Return the outcome or raise it; an interrupt is kept until it is there."""
-        interrupt: KeyboardInterrupt | None = None
-        while self._outcome is None:
-            try:
-                # An interrupt can still come once the lock is taken: only what was
-                # given tells that something was, never that the lock was passed.
-                self._closed.acquire()
-            except KeyboardInterrupt as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+        """Return the outcome or raise it."""
+        self._closed.acquire()
+        if self._outcome is None:
+            raise AssertionError(self)
         done, value = self._outcome
         if not done:
             raise value
