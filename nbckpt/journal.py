@@ -23,6 +23,7 @@ from nbckpt.records import (
     RunState,
     StepRecord,
     StepState,
+    Worktree,
 )
 from nbckpt.store import Store, Transaction
 
@@ -108,7 +109,13 @@ class Journal(HeldRun):
         self.write(change, durable=durable)
 
     def start(
-        self, step: str, reason: str, *, writes: tuple[str, ...], durable: bool
+        self,
+        step: str,
+        reason: str,
+        *,
+        writes: tuple[str, ...],
+        durable: bool,
+        worktree: Worktree | None = None,
     ) -> Attempt:
         """Record an attempt before its body runs.
 
@@ -122,6 +129,8 @@ class Journal(HeldRun):
             Files that it is declared to write.
         durable : bool
             Whether it must survive a loss of power: if the step has effects.
+        worktree : Worktree, optional
+            The Git worktree that it finds.
 
         Returns
         -------
@@ -141,15 +150,25 @@ class Journal(HeldRun):
                 state=StepState.RUNNING,
                 started_at=time.time(),
                 writes=tuple(dict.fromkeys([*writes, *claims_left(before)])),
+                worktree=worktree,
             )
             transaction.put(key, attempt.to_json())
-            self.add_line(
-                transaction, Event(attempt.started_at, "started", step, reason)
-            )
+            self._note_start(transaction, attempt, reason)
             return attempt
 
         found: Attempt = self.write(change, durable=durable)
         return found
+
+    def _note_start(
+        self, transaction: Transaction, attempt: Attempt, reason: str
+    ) -> None:
+        """Add the line of an attempt, and note where the run is."""
+        detail: dict[str, Any] = {}
+        if attempt.worktree is not None:
+            detail["worktree"] = attempt.worktree.to_json()
+            transaction.put(f"worktree/{self.run_id}", detail["worktree"])
+        at, step = attempt.started_at, attempt.step
+        self.add_line(transaction, Event(at, "started", step, reason, detail=detail))
 
     def claim(self, attempt: Attempt, path: str, *, durable: bool = True) -> Attempt:
         """Record that an attempt is about to change a file of an earlier step."""

@@ -214,7 +214,11 @@ class Runner:
         overlapping = aliases(now.inputs, before, self.session)
         # Killed after this line, the step is found as running by a dead holder.
         attempt = self.session.journal.start(
-            step.name, reason, writes=step.writes, durable=bool(step.effects)
+            step.name,
+            reason,
+            writes=step.writes,
+            durable=bool(step.effects),
+            worktree=self.session.ground.look(),
         )
         self.unsaved = None
         self.running = Running(

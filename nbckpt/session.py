@@ -36,6 +36,7 @@ from nbckpt.store import Store
 from nbckpt.survey import Survey
 from nbckpt.trust import load_secret
 from nbckpt.watch import Touched, Watch
+from nbckpt.worktree import Ground
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -125,6 +126,7 @@ class Session:
         self._store = self.store
         self.plan = self._read_plan()
         run = self._open_run()
+        self.ground = Ground(self.store, run.run_id, self.identity.base)
         if self._leases is None or self._leases.store is not self.store:
             self._leases = Leases(self.store)
         self._hold = self._leases.hold(run.run_id, self.wish.overlap)
@@ -141,6 +143,7 @@ class Session:
         self._record_plan()
         if self._hold.token > 1:
             self.journal.note("taken", reason=self.wish.overlap)
+        self.ground.enter(self.journal)
         atexit.register(self.release)
 
     def open_store(self) -> Store:

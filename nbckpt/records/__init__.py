@@ -31,6 +31,7 @@ from nbckpt.records.steps import (
     Stretch,
     Value,
 )
+from nbckpt.records.worktree import Worktree
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -55,6 +56,7 @@ __all__ = [
     "StepState",
     "Stretch",
     "Value",
+    "Worktree",
     "dumps",
     "loads",
 ]

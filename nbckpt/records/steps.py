@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, field
 
 from nbckpt.records.base import SCHEMA_VERSION, Record
+from nbckpt.records.worktree import Worktree
 
 UNSEEDED = "unseeded"
 """A random stream that nobody had seeded before the step: its state was chance."""
@@ -163,3 +164,5 @@ class Attempt(Record):
     error: str = ""
     writes: tuple[str, ...] = ()
     """Files that the attempt said it writes, or took over from an earlier step."""
+    worktree: Worktree | None = None
+    """The Git worktree that it found."""

@@ -1,4 +1,4 @@
-"""What a person says of a step: run it again, or its code change does not matter."""
+"""What a person says of a step, or of where it runs: again, or it does not matter."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nbckpt import worktree
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.errors import NotFound
 from nbckpt.history import Reader
@@ -119,6 +120,31 @@ def accept(
     accepted = replace(mark, accepted=(*mark.accepted, code))
     set_mark(store, run.run_id, step, accepted)
     return f"step {step} of run {run.run_id}: its code as it is now counts as unchanged"
+
+
+def accept_worktree(store: Store, run: RunRecord, folder: Path) -> str:
+    """Record that a run goes on in the Git worktree of a folder, as it is now.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    run : RunRecord
+        The run.
+    folder : Path
+        The notebook's folder.
+
+    Returns
+    -------
+    str
+        What was done.
+    """
+    found = worktree.read(folder)
+    reason = f"accepted by {said_by()}"
+    store.transact(lambda tx: worktree.put(tx, run.run_id, found, reason))
+    if found is None:
+        return f"run {run.run_id} goes on in {folder}, which is in no Git worktree"
+    return f"run {run.run_id} goes on in {found.path}, {worktree.checked_out(found)}"
 
 
 def _code_now(reader: Reader, run: RunRecord, step: str, notebook: Path | None) -> str:

@@ -10,7 +10,7 @@ from nbckpt.errors import BadStep, NotFound
 from nbckpt.trust import load_secret
 from nbckpt.trusting import adopt, trusted_text
 from nbckpt.verbs.calling import calling
-from nbckpt.verbs.marks import accept, rerun
+from nbckpt.verbs.marks import accept, accept_worktree, rerun
 from nbckpt.verbs.opening import require
 from nbckpt.verbs.overview import runs_page, status_page
 from nbckpt.verbs.pages import size
@@ -118,7 +118,11 @@ def _rerun(session: Session, words: list[str]) -> str:
 
 
 def _accept(session: Session, words: list[str]) -> str:
-    """Accept a code change."""
+    """Accept a code change, or the Git worktree."""
+    if "--worktree" in words:
+        with calling(session, "accept", words, "run", "--worktree") as call:
+            require(call.store)
+            return accept_worktree(call.store, call.run(), session.identity.base)
     with calling(session, "accept", words, "step") as call:
         notebook = session.identity.notebook
         if notebook is None:
