@@ -6,12 +6,31 @@ must not be lost.
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from nbckpt.errors import NbckptError
 
-__all__ = ["NbckptError", "load_ipython_extension", "unload_ipython_extension"]
+if TYPE_CHECKING:
+    from nbckpt.loops import items
+
+__all__ = [
+    "NbckptError",
+    "items",
+    "load_ipython_extension",
+    "unload_ipython_extension",
+]
 __version__ = "0.1.0"
+
+HOMES = {"items": "loops"}
+"""Public name → module that it is loaded from when it is first used."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used."""
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{HOMES[name]}"), name)
 
 
 def load_ipython_extension(shell: Any) -> None:

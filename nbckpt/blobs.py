@@ -13,19 +13,18 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
-import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import xxhash
 from blake3 import blake3
 
+from nbckpt.chunks import Chunk, ChunkIndex, Manifest
 from nbckpt.errors import StoreDamaged
 from nbckpt.places import sync_folder
-from nbckpt.records import Stretch, dumps, loads
+from nbckpt.records import Stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
 CHUNK_BYTES = 256 << 10
@@ -37,65 +36,6 @@ SHARED_BYTES = 64 << 10
 INLINE_BYTES = 64 << 10
 """A pack up to this size travels in its record's transaction: one sync, not three."""
 STAGE_BYTES = 4 << 20
-ENTRY = struct.Struct("<IQI32s")
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Some bytes in a pack."""
-
-    pack: str
-    offset: int
-    length: int
-    digest: bytes
-
-
-@dataclass(slots=True)
-class Manifest:
-    """Table of all chunks of a checkpoint, and what they make up."""
-
-    layout: dict[str, object]
-    """JSON values; a blob stands as ``[first chunk, chunks, bytes, is read-only]``."""
-    chunks: list[Chunk]
-
-    def encode(self) -> bytes:
-        """Return the table as bytes."""
-        packs = sorted({chunk.pack for chunk in self.chunks})
-        number = {pack: index for index, pack in enumerate(packs)}
-        head = dumps({"layout": self.layout, "packs": packs})
-        rows = [
-            ENTRY.pack(number[c.pack], c.offset, c.length, c.digest)
-            for c in self.chunks
-        ]
-        return len(head).to_bytes(4, "little") + head + b"".join(rows)
-
-    @classmethod
-    def decode(cls, data: bytes) -> Manifest:
-        """Return the table in bytes that `encode` made."""
-        size = int.from_bytes(data[:4], "little")
-        head = loads(data[4 : 4 + size])
-        packs = head["packs"]
-        rows = ENTRY.iter_unpack(data[4 + size :])
-        return cls(head["layout"], [Chunk(packs[p], o, n, d) for p, o, n, d in rows])
-
-
-@dataclass(slots=True)
-class ChunkIndex:
-    """Where the chunks of a store lie, as this process knows them."""
-
-    by_digest: dict[bytes, Chunk] = field(default_factory=dict)
-    by_glance: dict[bytes, Chunk] = field(default_factory=dict)
-    """XXH3 → chunk; only of bytes that this process hashed itself."""
-
-    def learn(self, chunks: Iterable[Chunk]) -> None:
-        """Remember chunks that a record of the store names."""
-        for chunk in chunks:
-            self.by_digest.setdefault(chunk.digest, chunk)
-
-    def forget(self) -> None:
-        """Forget all, because packs may have been dropped by another process."""
-        self.by_digest.clear()
-        self.by_glance.clear()
 
 
 class PackWriter:

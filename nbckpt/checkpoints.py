@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import ambient, variables
-from nbckpt.blobs import ChunkIndex, Manifest, PackReader, PackWriter
+from nbckpt.blobs import PackReader, PackWriter
+from nbckpt.chunks import ChunkIndex, Manifest
 from nbckpt.codecs import Encoder, Secrets
 from nbckpt.history import Reader
-from nbckpt.journal import Pack
 from nbckpt.leases import standing
-from nbckpt.records import Contents, StepRecord
+from nbckpt.packs import Pack, packs_of
+from nbckpt.records import Contents, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,12 +204,13 @@ class Checkpoints:
         """Learn once which chunks the store holds already."""
         if self._indexed:
             return
-        for _, value in self._store.scan("step/"):
-            record = StepRecord.from_json(value)
-            if record.contents.manifest is None:
+        rows = [*self._store.scan("step/"), *self._store.scan("loop/")]
+        for contents in [row["contents"] for _, row in rows if row["contents"]]:
+            if contents["manifest"] is None:
                 continue
             try:
-                manifest = self._reader.manifest(record.contents.manifest)
+                place = Stretch.from_json(contents["manifest"])
+                manifest = self._reader.manifest(place)
             except Exception:  # noqa: S112 - a damaged pack only isn't reused
                 continue
             self._index.learn(manifest.chunks)
@@ -219,13 +221,13 @@ class Checkpoints:
         self._index.forget()
         self._indexed = False
 
-    def load(self, record: StepRecord) -> Restored:
+    def load(self, contents: Contents) -> Restored:
         """Return what a checkpoint holds, decoded and not bound yet.
 
         Parameters
         ----------
-        record : StepRecord
-            An authentic record.
+        contents : Contents
+            From an authentic record.
 
         Returns
         -------
@@ -239,9 +241,9 @@ class Checkpoints:
         Exception
             Whatever a type raises whose library changed since.
         """
-        if record.contents.manifest is None:
+        if contents.manifest is None:
             return Restored({}, b"", {}, variables.MISSING, [], [])
-        manifest = self._reader.manifest(record.contents.manifest)
+        manifest = self._reader.manifest(contents.manifest)
         self._index.learn(manifest.chunks)
         layout: dict[str, Any] = manifest.layout
         ambient.import_all(layout["imports"])
@@ -282,6 +284,12 @@ class Checkpoints:
             (self._packs / f"{name}.pack").unlink(missing_ok=True)
         if packs:
             self.forget()
+
+    def supersede(self, packs: list[str]) -> None:
+        """Remove packs whose chunks this process knows, and remember the others."""
+        for name in packs:
+            (self._packs / f"{name}.pack").unlink(missing_ok=True)
+        self._index.drop(packs)
 
 
 PACK_NAME_PARTS = 4
@@ -334,8 +342,8 @@ def collect(store: Store) -> Swept:
 def _drop_unused_rows(transaction: Transaction) -> None:
     """Delete the rows of packs that no record rests on."""
     used: dict[str, set[str]] = {}
-    for key in transaction.keys("step/"):
-        for name in transaction.get(key)["contents"]["packs"]:
+    for key in [*transaction.keys("step/"), *transaction.keys("loop/")]:
+        for name in packs_of(transaction.get(key)):
             used.setdefault(name, set()).add(key)
     for key in transaction.keys("pack/"):
         name = key.removeprefix("pack/")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from nbckpt import ambient, snapshots, variables
 from nbckpt.checkpoints import Work, pack_name
 from nbckpt.history import readable
-from nbckpt.journal import Pack
 from nbckpt.modulestate import home
+from nbckpt.packs import Pack
 from nbckpt.proofs import ABSENT, Paths
 from nbckpt.records import SEEDED_BY_STEP, Contents, Evidence, StepRecord, Value
 from nbckpt.watch import Touched

@@ -9,6 +9,7 @@ from nbckpt.records import (
     Attempt,
     Event,
     Lease,
+    LoopRecord,
     Mark,
     PlanRecord,
     Record,
@@ -18,7 +19,7 @@ from nbckpt.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from nbckpt.store import Store
 
@@ -122,6 +123,40 @@ class Reader:
         found = [v for _, v in self.store.scan(f"attempt/{run_id}/")]
         attempts = [revived(Attempt, value) for value in found]
         return {attempt.step: attempt for attempt in attempts}
+
+    def loops(self, run_id: str, step: str = "") -> list[LoopRecord]:
+        """Return the loops over items of a run, or of one of its steps.
+
+        Parameters
+        ----------
+        run_id : str
+            The run.
+        step : str, optional
+            Only this one's.
+
+        Returns
+        -------
+        list of LoopRecord
+            In order of steps and of loops in a step; `items_done` tells which items.
+        """
+        prefix = f"loop/{run_id}/{step}/" if step else f"loop/{run_id}/"
+        return [revived(LoopRecord, value) for _, value in self.store.scan(prefix)]
+
+    def items_done(self, loop: LoopRecord) -> Iterator[str]:
+        """Yield the keys of the items that are done, in the order in which they were.
+
+        Parameters
+        ----------
+        loop : LoopRecord
+            From `loops`.
+
+        Yields
+        ------
+        str
+            Key of an item.
+        """
+        for _, row in self.store.scan(f"done/{loop.run_id}/{loop.step}/{loop.loop}/"):
+            yield from (str(entry[0]) for entry in row["items"])
 
     def mark(self, run_id: str, step: str) -> Mark:
         """Return what a person said of a step."""

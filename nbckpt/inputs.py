@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
+from nbckpt.carried import carried
 from nbckpt.codecs import Canonical
 from nbckpt.modulestate import OWN, Names, is_own_module
 from nbckpt.reads import Reads, compile_body, environment_names, read_body
@@ -38,6 +39,8 @@ class Body:
     code: str
     reads: Reads
     environment: set[str]
+    carried: frozenset[str] = frozenset()
+    """Names that its loops over items change from one item to the next."""
 
     @classmethod
     def of(cls, statements: list[Any]) -> Body:
@@ -54,7 +57,8 @@ class Body:
             Its fingerprint, its reads and the environment variables that it names.
         """
         found = environment_names(compile_body(statements))
-        return cls(keys.code_fingerprint(statements), read_body(statements), found)
+        code, reads = keys.code_fingerprint(statements), read_body(statements)
+        return cls(code, reads, found, carried(statements))
 
 
 @dataclass(slots=True)

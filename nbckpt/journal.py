@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from nbckpt import lines
-from nbckpt.errors import SaveFailed, StoreDamaged
+from nbckpt.errors import StoreDamaged
 from nbckpt.history import HeldRun, claims_left
+from nbckpt.packs import Pack, release_loops, release_packs, use_packs
 from nbckpt.records import (
     Attempt,
     Event,
@@ -30,15 +31,6 @@ from nbckpt.store import Store, Transaction
 Guard = Callable[[Transaction], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
-    """A pack that a completion brings along."""
-
-    name: str
-    inline: bytes | None
-    """The whole pack if it is small; None if it is a file that was synced."""
-
-
 class Journal(HeldRun):
     """Writes what happens in a run that this process holds.
 
@@ -52,11 +44,17 @@ class Journal(HeldRun):
         The fencing token.
     guard : callable
         Called first in each transaction; raises `Fenced` if the run was taken over.
+
+    Attributes
+    ----------
+    synced : int
+        How many writes were to survive a loss of power; it only grows.
     """
 
     def __init__(self, store: Store, run_id: str, token: int, guard: Guard) -> None:
         super().__init__(store, run_id)
         self.token = token
+        self.synced = 0
         self._guard = guard
 
     def write(
@@ -82,6 +80,7 @@ class Journal(HeldRun):
             If the run was taken over.
         """
         written: set[str] = set()
+        self.synced += durable
 
         def guarded(transaction: Transaction) -> Any:
             self._guard(transaction)
@@ -205,7 +204,7 @@ class Journal(HeldRun):
 
         def change(transaction: Transaction) -> list[str]:
             before = _replaced(transaction, key)
-            self._use_packs(transaction, key, record, pack)
+            use_packs(transaction, key, record.contents, pack)
             transaction.put(key, record.to_json())
             self._end_attempt(transaction, record.step, StepState.COMPLETED, "")
             self._clear_rerun(transaction, record.step)
@@ -215,26 +214,12 @@ class Journal(HeldRun):
                 self.token, detail,
             )  # fmt: skip
             self.add_line(transaction, event)
-            return release_packs(transaction, key, before, set(record.contents.packs))
+            loops = release_loops(transaction, self.run_id, record.step)
+            kept = set(record.contents.packs)
+            return loops + release_packs(transaction, key, before, kept)
 
         freed: list[str] = self.write(change)
         return freed
-
-    def _use_packs(
-        self, transaction: Transaction, user: str, record: StepRecord, pack: Pack
-    ) -> None:
-        """Note the record as a user of every pack it rests on."""
-        for name in record.contents.packs:
-            found = transaction.get(f"pack/{name}")
-            if found is None and name != pack.name:
-                raise SaveFailed(
-                    f"step {record.step}: the pack {name} was dropped meanwhile",
-                    "Run the cell again: nothing is lost, the body does not run",
-                )
-            users = set(found["users"]) if found else set()
-            transaction.put(f"pack/{name}", {"users": sorted(users | {user})})
-        if pack.inline is not None and pack.name in record.contents.packs:
-            transaction.put_bytes(f"inline/{pack.name}", pack.inline)
 
     def fail(self, step: str, state: StepState, error: str) -> None:
         """Record that an attempt ended without completing."""
@@ -290,40 +275,6 @@ class Journal(HeldRun):
             The line.
         """
         lines.add_line(transaction, self.run_id, event)
-
-
-def release_packs(
-    transaction: Transaction, user: str, before: dict[str, Any] | None, kept: set[str]
-) -> list[str]:
-    """Note that a record does not use its packs any more; return those without users.
-
-    Parameters
-    ----------
-    transaction : Transaction
-        The transaction in which the record changes.
-    user : str
-        The record's key.
-    before : dict or None
-        The record as it was.
-    kept : set of str
-        Packs that it goes on using.
-
-    Returns
-    -------
-    list of str
-        Their rows are gone; their files may go once the transaction is on disk.
-    """
-    freed = []
-    for name in set(before["contents"]["packs"] if before else ()) - kept:
-        found = transaction.get(f"pack/{name}") or {"users": []}
-        users = [other for other in found["users"] if other != user]
-        if users:
-            transaction.put(f"pack/{name}", {"users": users})
-        else:
-            transaction.delete(f"pack/{name}")
-            transaction.delete(f"inline/{name}")
-            freed.append(name)
-    return freed
 
 
 def _replaced(transaction: Transaction, key: str) -> Any:

@@ -19,7 +19,7 @@ from tenacity import (
     wait_exponential,
 )
 
-from nbckpt import ambient, current, proofs
+from nbckpt import ambient, current, loops, proofs
 from nbckpt.completion import Running, aliases, completion
 from nbckpt.errors import (
     Fenced,
@@ -37,7 +37,7 @@ from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nbckpt.journal import Pack
+    from nbckpt.packs import Pack
     from nbckpt.session import Session
 
 
@@ -121,6 +121,7 @@ class Runner:
             running.step.name, running.step.checks, self.session.namespace
         )
         self.running = None
+        loops.ended(None)
         current.end()
         self._save(running)
 
@@ -133,12 +134,14 @@ class Runner:
             Swallows an error while trials are left. An interrupt is never retried.
         """
         step = self.running.step if self.running else Step("")
-        yield from Retrying(
+        for trial in Retrying(
             stop=stop_after_attempt(step.retries + 1),
             wait=wait_exponential(multiplier=step.backoff),
             retry=retry_if_exception_type(Exception),
             reraise=True,
-        )
+        ):
+            loops.begin_again()
+            yield trial
 
     def fail(self, error: BaseException | None) -> None:
         """Record that the body raised; the user's own traceback stays untouched.
@@ -155,6 +158,10 @@ class Runner:
         self.session.recorder.discard()
         self.session.watch.stop()
         self.session.stillness.settle()
+        try:
+            loops.ended(error)
+        except (Fenced, NbckptError, OSError) as failure:
+            sys.stderr.write(f"nbckpt: {failure}\n")
         text = ": ".join(part for part in (type(error).__name__, str(error)) if part)
         try:
             self.session.journal.fail(running.step.name, _state(error), text[:2000])
@@ -190,7 +197,7 @@ class Runner:
         if record is None:
             raise AssertionError(step)
         try:
-            restored = self.session.checkpoints.load(record)
+            restored = self.session.checkpoints.load(record.contents)
         except Exception as error:
             return Run(f"its values can't be loaded: {type(error).__name__}: {error}")
         missing = self.session.checkpoints.missing(restored)

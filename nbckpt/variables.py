@@ -11,7 +11,8 @@ from nbckpt.snapshots import Changes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nbckpt.blobs import Manifest, PackReader, PackWriter
+    from nbckpt.blobs import PackReader, PackWriter
+    from nbckpt.chunks import Manifest
 
 Namespace = dict[str, Any]
 INTERNAL = re.compile(r"_+(i+|\d+|i\d+|oh|ih|dh|sh|ii?i?)?|__\w+__|_exit_code")

@@ -12,13 +12,11 @@ from nbckpt.blobs import (
     INLINE_BYTES,
     MAPPED_BYTES,
     PAGE_BYTES,
-    Chunk,
-    ChunkIndex,
-    Manifest,
     PackReader,
     PackWriter,
     glances,
 )
+from nbckpt.chunks import ChunkIndex
 from nbckpt.errors import StoreDamaged
 
 if TYPE_CHECKING:
@@ -300,12 +298,6 @@ def test_large_blob_begins_on_a_page(shelf: Shelf) -> None:
     manifest = shelf.reader.manifest(shelf.write("p", *blobs))
     large = next(c for c in manifest.chunks if c.length == MAPPED_BYTES)
     assert large.offset % PAGE_BYTES == 0
-
-
-def test_manifest_comes_back_equal() -> None:
-    chunks = [Chunk("p", 0, 5, bytes(32)), Chunk("q", 1 << 40, 7, b"\1" * 32)]
-    manifest = Manifest({"a": [1, {"b": None}]}, chunks)
-    assert Manifest.decode(manifest.encode()) == manifest
 
 
 def test_array_that_a_thread_changes_while_it_is_saved_is_no_damage(

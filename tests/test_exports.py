@@ -9,7 +9,12 @@ import pytest
 
 import nbckpt
 
-PUBLIC = ["NbckptError", "load_ipython_extension", "unload_ipython_extension"]
+PUBLIC = [
+    "NbckptError",
+    "items",
+    "load_ipython_extension",
+    "unload_ipython_extension",
+]
 
 
 def test_exported_names_are_what_we_say() -> None:

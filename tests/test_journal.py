@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import lines
+from nbckpt import journal, lines
 from nbckpt.errors import Fenced, NotFound, SaveFailed
 from nbckpt.history import Reader, readable
-from nbckpt.journal import Journal, Pack, release_packs, set_mark
+from nbckpt.journal import Journal, set_mark
+from nbckpt.packs import Pack, release_packs
 from nbckpt.records import (
     Contents,
     Evidence,
@@ -106,15 +107,15 @@ def test_pack_that_is_a_file_is_not_in_the_records(bench: Bench) -> None:
     assert bench.store.get("pack/p1")
 
 
-@pytest.mark.parametrize("failing", range(5))
+@pytest.mark.parametrize("failing", range(6))
 def test_completion_that_fails_half_way_leaves_nothing(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     attempt = bench.start()
     before = bench.rows()
-    names = ["_use_packs", "_end_attempt", "_clear_rerun", "add_line"]
+    names = ["_end_attempt", "_clear_rerun", "add_line"]
     parts: list[tuple[Any, str]] = [*((Journal, name) for name in names)]
-    parts.append((lines, "link"))
+    parts += [(lines, "link"), (journal, "use_packs"), (journal, "release_loops")]
 
     def fail(*_: object) -> None:
         raise MemoryError

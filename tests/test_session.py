@@ -425,7 +425,7 @@ def test_values_that_are_taken_back_are_those_that_stood_there(
     session = notebook.session
     record = notebook.journal.step("notebook-1", "a")
     assert record is not None
-    restored = session.checkpoints.load(record)
+    restored = session.checkpoints.load(record.contents)
     notebook.names.pop("made")
     notebook.names.update(x="mine", old="kept")
     undo = session.bind(record, restored)

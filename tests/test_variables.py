@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nbckpt.blobs import ChunkIndex, Manifest, PackReader, PackWriter
+from nbckpt.blobs import PackReader, PackWriter
+from nbckpt.chunks import ChunkIndex, Manifest
 from nbckpt.codecs import Secrets
 from nbckpt.snapshots import Changes, changes, take
 from nbckpt.variables import hide, load, load_test, save, user_names

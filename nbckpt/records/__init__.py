@@ -7,6 +7,7 @@ they lie is `nbckpt.store`'s.
 from __future__ import annotations
 
 from nbckpt.records.base import SCHEMA_VERSION, Record, dumps, loads
+from nbckpt.records.loops import ItemError, LoopRecord, NextInput
 from nbckpt.records.runs import (
     Event,
     Head,
@@ -44,8 +45,11 @@ __all__ = [
     "Fingerprint",
     "Head",
     "Holder",
+    "ItemError",
     "Lease",
+    "LoopRecord",
     "Mark",
+    "NextInput",
     "Overlap",
     "PlanRecord",
     "PlannedStep",

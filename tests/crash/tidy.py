@@ -33,13 +33,25 @@ class Contents:
         """The records of completed steps by key."""
         return {k: v for k, v in self.records.items() if k.startswith("step/")}
 
+    @property
+    def resting(self) -> dict[str, Any]:
+        """The records that rest on packs by key: of steps, and of loops that keep names."""
+        loops = {
+            k: v
+            for k, v in self.records.items()
+            if k.startswith("loop/") and v["contents"]
+        }
+        return self.steps | loops
+
     def dangling(self) -> list[str]:
         """Return the records whose bytes are missing or are not those written."""
-        return [key for key, record in self.steps.items() if not self._is_whole(record)]
+        return [
+            key for key, record in self.resting.items() if not self._is_whole(record)
+        ]
 
     def stray(self) -> list[str]:
         """Return the files and rows that no record needs."""
-        used = {p for r in self.steps.values() for p in r["contents"]["packs"]}
+        used = {p for r in self.resting.values() for p in r["contents"]["packs"]}
         rows = [
             key
             for key in (*self.records, *(f"inline/{name}" for name in self.inline))
