@@ -1,0 +1,139 @@
+"""The notebooks of the discipline, each killed in the middle and resumed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nbformat
+import pytest
+
+from nbckpt.history import Reader
+from nbckpt.store import Store
+from nbckpt.trust import load_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+COMMAND = [sys.executable, "-c", "from nbckpt.cli import main; main()"]
+TRIES = 5
+"""How often a kill may come too late before a test gives up."""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """Return a folder with the notebooks and what they import."""
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+def nbckpt(desk: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Return what a command says."""
+    return subprocess.run(
+        [*COMMAND, *words], cwd=desk, text=True, capture_output=True, check=False
+    )
+
+
+def kernel_of(desk: Path, name: str) -> int:
+    """Return the process that holds a notebook's run, or 0."""
+    if not (desk / ".nbckpt/records/cache.db").exists():
+        return 0
+    store = Store(desk / ".nbckpt", load_secret())
+    try:
+        lease = Reader(store).lease(f"{name}-1")
+    finally:
+        store.close()
+    return 0 if lease is None or lease.released else lease.holder.pid
+
+
+def run_and_kill(
+    desk: Path, name: str, is_middle: Callable[[], bool]
+) -> tuple[int, str]:
+    """Run a notebook whose kernel is killed once the condition holds."""
+    for _ in range(TRIES):
+        run = subprocess.Popen(
+            [*COMMAND, "run", f"{name}.ipynb"],
+            cwd=desk,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        while not is_middle():
+            with suppress(subprocess.TimeoutExpired):
+                run.wait(timeout=0.005)
+                break
+        pid = kernel_of(desk, name)
+        if run.poll() is None and pid:
+            os.kill(pid, signal.SIGKILL)
+        out, _ = run.communicate(timeout=240)
+        if "the kernel died in" in out:
+            return run.returncode, out
+        for made in (".nbckpt", "out"):
+            shutil.rmtree(desk / made, ignore_errors=True)
+    pytest.fail(f"no kill of {name} came in the middle")
+
+
+def outputs(desk: Path, name: str) -> str:
+    """Return all that the executed notebook shows."""
+    cells = nbformat.read(desk / f"{name}.out.ipynb", as_version=4).cells
+    shown = [output for cell in cells for output in cell.get("outputs", [])]
+    return "".join(output.get("text", "") for output in shown)
+
+
+def test_refactoring_goes_on_at_the_file_in_flight(desk: Path) -> None:
+    folder = desk / "out/refactor"
+
+    def is_middle() -> bool:
+        files = [path for path in folder.glob("*.py") if path.stat().st_mtime_ns]
+        moved = sum("lib.text" in path.read_text("utf-8") for path in files)
+        return 20 < moved < 180
+
+    code, out = run_and_kill(desk, "refactor_200_files", is_middle)
+    assert code == 0, out
+    assert "died in step rewrite" in out
+    assert "200 files compile, 0 have the old import" in outputs(
+        desk, "refactor_200_files"
+    )
+
+
+def test_night_that_is_started_twice_runs_once(desk: Path) -> None:
+    starts = [
+        subprocess.Popen(
+            [*COMMAND, "run", "nightly.ipynb", "--output", f"{number}.ipynb"],
+            cwd=desk,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for number in range(2)
+    ]
+    told = [start.communicate(timeout=240)[0] for start in starts]
+    codes = sorted(start.returncode for start in starts)
+    assert codes in ([0, 0], [0, 4]), told
+    store = Store(desk / ".nbckpt", load_secret())
+    attempts = Reader(store).attempts("nightly-1")
+    store.close()
+    assert {name: attempt.attempt for name, attempt in attempts.items()} == {
+        "fetch": 1,
+        "totals": 1,
+        "report": 1,
+    }
+
+
+def test_night_of_another_version_stops_for_a_person(desk: Path) -> None:
+    assert nbckpt(desk, "run", "nightly.ipynb").returncode == 0
+    path = desk / "nightly.ipynb"
+    path.write_text(
+        path.read_text("utf-8").replace("--version 3", "--version 4"), "utf-8"
+    )
+    stopped = nbckpt(desk, "run", "nightly.ipynb")
+    assert stopped.returncode == 3
+    assert "version" in stopped.stderr
