@@ -9,20 +9,37 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.errors import NbckptError
+from nbckpt.errors import NbckptError, WaitingForAnswer
 
 if TYPE_CHECKING:
+    from nbckpt.decisions import check, decide, evidence, note, unknown
     from nbckpt.loops import items
+    from nbckpt.questions import ask
 
 __all__ = [
     "NbckptError",
+    "WaitingForAnswer",
+    "ask",
+    "check",
+    "decide",
+    "evidence",
     "items",
     "load_ipython_extension",
+    "note",
+    "unknown",
     "unload_ipython_extension",
 ]
 __version__ = "0.1.0"
 
-HOMES = {"items": "loops"}
+HOMES = {
+    "ask": "questions",
+    "check": "decisions",
+    "decide": "decisions",
+    "evidence": "decisions",
+    "items": "loops",
+    "note": "decisions",
+    "unknown": "decisions",
+}
 """Public name → module that it is loaded from when it is first used."""
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from nbckpt import ambient, snapshots, variables
 from nbckpt.checkpoints import Work, pack_name
+from nbckpt.current import Gathered
 from nbckpt.history import readable
 from nbckpt.modulestate import home
 from nbckpt.packs import Pack
@@ -42,6 +43,7 @@ class Running:
     seconds: float = 0.0
     recording: Recording | None = None
     touched: Touched | None = None
+    gathered: Gathered = field(default_factory=Gathered)
     left: dict[str, str] | None = None
     """Digests of all names after a body whose save failed."""
 
@@ -113,7 +115,15 @@ def _evidence(running: Running, touched: Touched, session: Session) -> Evidence:
     }
     made = {*touched.lasting_folders(paths)}
     made |= {n for n in earlier - files.keys() if paths.locate(n).exists()}
-    return Evidence(files, step.checks, step.note, tuple(sorted(made)))
+    told = running.gathered
+    return Evidence(
+        files=files,
+        checks=step.checks,
+        note="\n".join(filter(None, [step.note, *dict.fromkeys(told.notes)])),
+        learned=told.learned,
+        confirmed=tuple(dict.fromkeys(told.confirmed)),
+        made=tuple(sorted(made)),
+    )
 
 
 def files_read(

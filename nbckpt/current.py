@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from nbckpt.errors import BadStep
+from nbckpt.errors import BadStep, NbckptError
 
 if TYPE_CHECKING:
     from nbckpt.inputs import Body
     from nbckpt.plan import Step
-    from nbckpt.records import Attempt
+    from nbckpt.records import Attempt, Question
     from nbckpt.session import Session
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What a body told of itself while it ran."""
+
+    notes: list[str] = field(default_factory=list)
+    learned: dict[str, Any] = field(default_factory=dict)
+    confirmed: list[str] = field(default_factory=list)
+    refused: dict[str, NbckptError] = field(default_factory=dict)
+    """A check that is not true, a question without an answer: the step can't be done
+    while one stands here, even if the body caught the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +35,14 @@ class Place:
     step: Step
     body: Body
     attempt: Attempt
+    gathered: Gathered = field(default_factory=Gathered)
 
 
 item: ContextVar[str] = ContextVar("nbckpt_item", default="")
 """Key of the item that the calling thread works on; empty outside of items."""
+
+asked: list[Question] = []
+"""The question that ended the running cell; its buttons are shown below the error."""
 
 _sessions: list[Session] = []
 _places: list[Place] = []
@@ -71,6 +87,11 @@ def session() -> Session:
     if not _sessions:
         raise BadStep("nbckpt is not loaded in this process", "First: %load_ext nbckpt")
     return _sessions[0]
+
+
+def running() -> Place | None:
+    """Return the body that runs, or None between steps."""
+    return _places[0] if _places else None
 
 
 def place(what: str) -> Place:

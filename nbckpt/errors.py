@@ -10,6 +10,7 @@
     ├── SaveFailed       the body ran, but its checkpoint could not be written
     ├── StopForHuman     it can't be known what is right; a person must say
     │   └── WaitingForAnswer a question was asked and is not answered yet
+    ├── AlreadySettled   somebody else settled it first
     ├── RunHeld          another living process holds the run
     └── StoreError       the store can't be used
         ├── StoreRefused     unsafe place, owner, file system or schema
@@ -80,6 +81,10 @@ class StopForHuman(NbckptError):
 
 class WaitingForAnswer(StopForHuman):
     """A question was asked; the run goes on from here once it is answered."""
+
+
+class AlreadySettled(NbckptError):
+    """Somebody else settled it first, or the run is over; what stands is unchanged."""
 
 
 class RunHeld(NbckptError):

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from nbckpt.errors import NotFound, StoreDamaged
 from nbckpt.records import (
     Attempt,
+    DecisionRecord,
     Event,
     Lease,
     LoopRecord,
     Mark,
+    Note,
     PlanRecord,
+    Question,
     Record,
     RunRecord,
     StepRecord,
     StepState,
+    Unknown,
 )
 
 if TYPE_CHECKING:
@@ -162,6 +166,27 @@ class Reader:
         """Return what a person said of a step."""
         found = self.store.get(f"mark/{run_id}/{step}")
         return Mark() if found is None else revived(Mark, found)
+
+    def decisions(self, run_id: str) -> list[DecisionRecord]:
+        """Return the decisions of a run, in the order of their names."""
+        return self._all(DecisionRecord, f"decision/{run_id}/")
+
+    def unknowns(self, run_id: str) -> list[Unknown]:
+        """Return the open and the settled points of a run, by number."""
+        return self._all(Unknown, f"unknown/{run_id}/")
+
+    def notes(self, run_id: str) -> list[Note]:
+        """Return the notes of a run, oldest first."""
+        return sorted(self._all(Note, f"note/{run_id}/"), key=lambda note: note.at)
+
+    def questions(self, run_id: str) -> list[Question]:
+        """Return the questions of a run, oldest first."""
+        found = self._all(Question, f"question/{run_id}/")
+        return sorted(found, key=lambda question: question.asked_at)
+
+    def _all(self, kind: type[R], prefix: str) -> list[R]:
+        """Return all records of a kind, in the order of their keys."""
+        return [revived(kind, value) for _, value in self.store.scan(prefix)]
 
     def history(self, run_id: str, after: str = "") -> list[tuple[str, Event]]:
         """Return the lines of a run's history, oldest first, each with its key."""

@@ -91,6 +91,34 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
+def check_name(what: str, name: str) -> str:
+    """Return a name if it is well formed.
+
+    Parameters
+    ----------
+    what : str
+        What bears the name, for the message.
+    name : str
+        Letters, digits and ``_ . -``.
+
+    Returns
+    -------
+    str
+        The same name.
+
+    Raises
+    ------
+    BadStep
+        If it holds anything else.
+    """
+    if not STEP_NAME.fullmatch(name):
+        raise BadStep(
+            f"{name!r} is no name for a {what}",
+            "Use letters, digits and _ . -, for example: cut-off",
+        )
+    return name
+
+
 def next_run_id(stem: str, taken: set[str]) -> str:
     """Return the first free run id of a notebook.
 

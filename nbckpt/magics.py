@@ -22,7 +22,7 @@ from IPython.core.magic import (
     no_var_expand,
 )
 
-from nbckpt import current, verbs
+from nbckpt import buttons, current, verbs
 from nbckpt.errors import BadStep
 from nbckpt.plan import EXAMPLE, step_line, step_parser
 from nbckpt.reads import seeds
@@ -275,6 +275,8 @@ class Hooks:
         except KeyboardInterrupt:
             # A second interrupt while the first one is recorded would end the kernel.
             return
+        while current.asked:
+            buttons.offer(self.session, current.asked.pop())
 
 
 @magics_class

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tenacity import (
     AttemptManager,
     Retrying,
-    retry_if_exception_type,
+    retry_if_exception,
     stop_after_attempt,
     wait_exponential,
 )
@@ -113,6 +113,8 @@ class Runner:
         running = self.running
         if running is None:
             return
+        for refusal in running.gathered.refused.values():
+            raise refusal  # the body caught it, and it still stands
         running.seconds = time.time() - running.started
         running.recording = self.session.recorder.stop()
         running.touched = self.session.watch.stop()
@@ -137,7 +139,7 @@ class Runner:
         for trial in Retrying(
             stop=stop_after_attempt(step.retries + 1),
             wait=wait_exponential(multiplier=step.backoff),
-            retry=retry_if_exception_type(Exception),
+            retry=retry_if_exception(_may_pass),
             reraise=True,
         ):
             loops.begin_again()
@@ -231,7 +233,8 @@ class Runner:
         self.running = Running(
             step, body, now, reason, attempt, before, around, overlapping, time.time()
         )
-        current.begin(current.Place(self.session, step, body, attempt))
+        place = current.Place(self.session, step, body, attempt, self.running.gathered)
+        current.begin(place)
         self.session.start_watching(step, body, now.inputs, attempt)
 
     def _save(self, running: Running) -> None:
@@ -281,6 +284,11 @@ class Runner:
         self._save(unsaved)
         self.session.replay(data)
         return True
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Tell whether another trial can help; a person who is awaited does not come by it."""
+    return isinstance(error, Exception) and not isinstance(error, StopForHuman)
 
 
 def _state(error: BaseException | None) -> StepState:

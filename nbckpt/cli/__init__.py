@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from nbckpt.cli import keeping, looking, running, settling
-from nbckpt.errors import CheckFailed, NbckptError, RunHeld, SaveFailed, StopForHuman
+from nbckpt.errors import (
+    AlreadySettled,
+    CheckFailed,
+    NbckptError,
+    RunHeld,
+    SaveFailed,
+    StopForHuman,
+)
 from nbckpt.verbs.pages import printable
 
 if TYPE_CHECKING:
@@ -24,7 +31,11 @@ FAMILIES = {
     "settle": settling.COMMANDS,
     "store": keeping.COMMANDS,
 }
-EXITS = ((RunHeld, 4), (StopForHuman, 3), ((CheckFailed, SaveFailed), 1))
+EXITS = (
+    (RunHeld, 4),
+    (StopForHuman, 3),
+    ((AlreadySettled, CheckFailed, SaveFailed), 1),
+)
 
 
 class Families(click.Group):

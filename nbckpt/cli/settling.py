@@ -11,12 +11,12 @@ from nbckpt.cli.options import run_option, store_option
 from nbckpt.history import Reader
 from nbckpt.verbs.late import late
 from nbckpt.verbs.opening import changing
-from nbckpt.verbs.targets import notebook_named, run_named, store_folder
+from nbckpt.verbs.targets import folder_of, notebook_named, run_named, store_folder
 
 if TYPE_CHECKING:
-    from nbckpt.verbs import marks
+    from nbckpt.verbs import marks, words
 else:
-    marks = late("nbckpt.verbs.marks")
+    marks, words = late("nbckpt.verbs.marks"), late("nbckpt.verbs.words")
 
 
 @click.command("accept")
@@ -56,4 +56,88 @@ def _accept_worktree(target: str, notebook: Path | None, store: str) -> str:
         return marks.accept_worktree(opened, run, (notebook or opened.folder).parent)
 
 
-COMMANDS = (accept_command,)
+@click.command("answer")
+@click.argument("target", metavar="RUN")
+@click.argument("question")
+@click.argument("value")
+@store_option
+def answer_command(target: str, question: str, value: str, store: str) -> None:
+    """Answer a question that a run waits for.
+
+    The first answer stands: exit code 1 tells that somebody else was first. Afterwards
+    run the notebook again; it goes on with the answer.
+
+    \b
+    nbckpt answer etl-1 delete yes
+    """
+    with changing(folder_of(store, target)) as opened:
+        run = run_named(Reader(opened), target)
+        click.echo(words.answer(opened, run, question, value))
+
+
+@click.command("decide")
+@click.argument("target", metavar="RUN")
+@click.argument("name")
+@click.argument("value")
+@click.option("--reason", default="", metavar="TEXT", help="Why it is decided so.")
+@store_option
+def decide_command(target: str, name: str, value: str, reason: str, store: str) -> None:
+    """Decide something for a run before its notebook does.
+
+    VALUE is JSON if it is such (120, true, [1, 2]), else text. A decision stands for its
+    whole run.
+
+    \b
+    nbckpt decide etl-1 cut-off 120 --reason "as in May"
+    """
+    with changing(folder_of(store, target)) as opened:
+        run = run_named(Reader(opened), target)
+        click.echo(words.decide(opened, run, name, value, reason))
+
+
+@click.command("unknown")
+@click.argument("target", metavar="RUN")
+@click.argument("text", default="")
+@click.option("--settle", type=int, default=0, metavar="N", help="Settle this point.")
+@click.option("--why", default="", metavar="TEXT", help="What settles it.")
+@store_option
+def unknown_command(target: str, text: str, settle: int, why: str, store: str) -> None:
+    """Record an open point of a run, or settle one.
+
+    Open points are listed by status until they are settled; they stop nothing.
+
+    \b
+    nbckpt unknown etl-1 "is 9E the carrier that was EV?"
+    nbckpt unknown etl-1 --settle 1 --why "yes, since 2013"
+    """
+    if bool(text) == bool(settle):
+        raise click.UsageError("Give a text, or --settle N --why TEXT.")
+    with changing(folder_of(store, target)) as opened:
+        run = run_named(Reader(opened), target)
+        if settle:
+            click.echo(words.settle(opened, run, settle, why))
+        else:
+            click.echo(words.unknown(opened, run, text))
+
+
+@click.command("note")
+@click.argument("target", metavar="RUN")
+@click.argument("text")
+@store_option
+def note_command(target: str, text: str, store: str) -> None:
+    """Record a written note of a run.
+
+    \b
+    nbckpt note etl-1 "looked at 40 rows by hand; the outliers are real"
+    """
+    with changing(folder_of(store, target)) as opened:
+        click.echo(words.note(opened, run_named(Reader(opened), target), text))
+
+
+COMMANDS = (
+    answer_command,
+    accept_command,
+    decide_command,
+    unknown_command,
+    note_command,
+)

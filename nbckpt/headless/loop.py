@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from nbckpt.identity import Wish
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-EXITS = {"StopForHuman": 3, "RunHeld": 4, "Fenced": 4}
+EXITS = {"StopForHuman": 3, "WaitingForAnswer": 3, "RunHeld": 4, "Fenced": 4}
 DEATHS = 2
 """A cell that kills so many kernels is not tried again."""
 

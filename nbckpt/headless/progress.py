@@ -118,5 +118,7 @@ def describe(event: Event) -> str:
             return f"failed {reason}"
         case "interrupted":
             return f"interrupted {reason}"
+        case "waiting":
+            return f"waits for a human ({reason})"
         case _:
             return ""

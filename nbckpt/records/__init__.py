@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from nbckpt.records.base import SCHEMA_VERSION, Record, dumps, loads
 from nbckpt.records.loops import ItemError, LoopRecord, NextInput
+from nbckpt.records.people import DecisionRecord, Note, Question, Unknown
 from nbckpt.records.runs import (
     Event,
     Head,
@@ -40,6 +41,7 @@ __all__ = [
     "UNSEEDED",
     "Attempt",
     "Contents",
+    "DecisionRecord",
     "Event",
     "Evidence",
     "Fingerprint",
@@ -50,15 +52,18 @@ __all__ = [
     "LoopRecord",
     "Mark",
     "NextInput",
+    "Note",
     "Overlap",
     "PlanRecord",
     "PlannedStep",
+    "Question",
     "Record",
     "RunRecord",
     "RunState",
     "StepRecord",
     "StepState",
     "Stretch",
+    "Unknown",
     "Value",
     "Worktree",
     "dumps",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import Any
 
 from nbckpt.records.base import SCHEMA_VERSION, Record
 from nbckpt.records.worktree import Worktree
@@ -69,6 +70,10 @@ class Evidence(Record):
     """Path → digest of its content; empty digest: must not exist."""
     checks: tuple[str, ...] = ()
     note: str = ""
+    learned: dict[str, Any] = field(default_factory=dict)
+    """What the body told by `evidence`: name → JSON values, such as an identifier."""
+    confirmed: tuple[str, ...] = ()
+    """What the body told by `check` to be true."""
     made: tuple[str, ...] = ()
     """Folders that the step made, moved or removed, and files that an earlier attempt of
     it left: not verified, but their names are its doing."""

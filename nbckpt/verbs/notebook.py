@@ -9,6 +9,7 @@ from nbckpt.checkpoints import collect
 from nbckpt.errors import BadStep, NotFound
 from nbckpt.trust import load_secret
 from nbckpt.trusting import adopt, trusted_text
+from nbckpt.verbs import speaking
 from nbckpt.verbs.calling import calling
 from nbckpt.verbs.marks import accept, accept_worktree, rerun
 from nbckpt.verbs.opening import require
@@ -164,6 +165,10 @@ VERBS: dict[str, Callable[[Session, list[str]], str]] = {
     "verify": _verify,
     "rerun": _rerun,
     "accept": _accept,
+    "answer": speaking.answer,
+    "decide": speaking.decide,
+    "unknown": speaking.unknown,
+    "note": speaking.note,
     "trust": _trust,
     "gc": _gc,
 }

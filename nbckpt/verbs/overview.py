@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nbckpt.verbs.pages import Page, Table, duration, moment, size
+from nbckpt.verbs.waiting import waiting_lines
 
 if TYPE_CHECKING:
     from nbckpt.verbs.status import HolderState, RunLine, Status, StepStatus
@@ -26,7 +27,7 @@ def status_page(data: Status) -> Page:
     version = f", version {data['version']}" if data["version"] else ""
     done = f"{data['done']} of {data['total']} steps done"
     lines = [
-        f"run {data['run']}{version}: {data['state']}, {done}",
+        f"run {data['run']}{version}: {_word(data['state'])}, {done}",
         f"notebook  {data['notebook'] or 'unknown'}",
         f"holder    {_holder_text(data['holder'])}",
         *_current_lines(data),
@@ -36,9 +37,20 @@ def status_page(data: Status) -> Page:
         f"store     {data['store']['folder']} ({size(data['store']['bytes'])}{trust})"
     )
     page: list[str | Table] = [*lines, "", _steps_table(data["steps"])]
+    page += waiting_lines(data["questions"], data["unknowns"])
     if data["resume"]:
         page += ["", f"To go on: {data['resume']}"]
     return page
+
+
+def _word(state: str) -> str:
+    """Return a state for people."""
+    return "waiting for a human" if state == "waiting" else state
+
+
+def _first(error: str) -> str:
+    """Return an error without what to do next, which the page has elsewhere."""
+    return error.partition(". ")[0]
 
 
 def _current_lines(data: Status) -> list[str]:
@@ -69,10 +81,10 @@ def _steps_table(steps: list[StepStatus]) -> Table:
         (
             str(step["number"]),
             step["name"],
-            step["state"],
+            _word(step["state"]),
             duration(step["seconds"]) if step["attempt"] else "-",
             str(step["attempt"] or "-"),
-            step["error"] or step["runs_again"],
+            _first(step["error"]) or step["runs_again"],
         )
         for step in steps
     ]
@@ -97,7 +109,7 @@ def runs_page(data: list[RunLine]) -> Page:
     rows = [
         (
             line["run"],
-            line["state"],
+            _word(line["state"]),
             f"{line['done']}/{line['total']}",
             line["holder"],
             moment(line["created_at"]),

@@ -18,6 +18,12 @@ from nbckpt.records import (
     StepState,
 )
 from nbckpt.verbs.opening import require
+from nbckpt.verbs.waiting import (
+    OpenPoint,
+    OpenQuestion,
+    open_points,
+    open_questions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from nbckpt.history import Reader
 
 GONE = {"free", "dead"}
+TOLD = {StepState.FAILED, StepState.WAITING}
 
 
 class HolderState(TypedDict):
@@ -47,7 +54,8 @@ class StepStatus(TypedDict):
     number: int
     name: str
     state: str
-    """``pending running completed failed interrupted stale``; stale: it runs again."""
+    """``pending running completed failed interrupted waiting stale``; stale: it runs
+    again, waiting: for a human."""
     seconds: float
     """Time that the body took, or has taken so far."""
     started_at: float
@@ -83,7 +91,8 @@ class Status(TypedDict):
     notebook: str
     version: str
     state: str
-    """``open running interrupted failed completed frozen``."""
+    """``open running waiting interrupted failed completed frozen cancelled``; waiting:
+    for a human."""
     created_at: float
     holder: HolderState | None
     done: int
@@ -91,6 +100,8 @@ class Status(TypedDict):
     current: CurrentStep | None
     died_in: CurrentStep | None
     steps: list[StepStatus]
+    questions: list[OpenQuestion]
+    unknowns: list[OpenPoint]
     store: StoreState
     resume: str
     """The command that goes on with the run; empty if it is completed or running."""
@@ -160,6 +171,8 @@ def status(reader: Reader, run: RunRecord, now: float | None = None) -> Status:
         current=running,
         died_in=died if state == "interrupted" else None,
         steps=steps,
+        questions=open_questions(reader, run, look.now),
+        unknowns=open_points(reader, run),
         store=_store(reader),
         resume="" if state in {"completed", "running"} else _resume(run),
     )
@@ -220,7 +233,7 @@ def _step(look: _Look, planned: PlannedStep) -> StepStatus:
         started_at=attempt.started_at if attempt else 0.0,
         attempt=attempt.attempt if attempt else 0,
         runs_again=again,
-        error=attempt.error if attempt and state is StepState.FAILED else "",
+        error=attempt.error if attempt and state in TOLD else "",
         environment=record.fingerprint.versions if record else {},
     )
 
@@ -286,7 +299,7 @@ def _run_state(look: _Look, steps: list[str]) -> str:
     """Return where a run stands in one word."""
     if look.run.state is RunState.FROZEN:
         return "frozen"
-    for word in ("running", "failed", "interrupted"):
+    for word in ("running", "waiting", "failed", "interrupted"):
         if word in steps:
             return word
     if steps and all(step == "completed" for step in steps):

@@ -227,14 +227,25 @@ def _record_lines(record: dict[str, Any]) -> list[str | Table]:
     ]
     if contents["deleted"]:
         lines.append(f"deleted   {listed(contents['deleted'], 12)}")
-    if record["evidence"]["note"]:
-        lines.append(f"note      {record['evidence']['note']}")
+    lines += _told_lines(record["evidence"])
     if record["runs_again"]:
         lines.append(f"runs again: {record['runs_again']}")
     files = sorted(record["evidence"]["files"].items())
     if files:
         rows = [(name, digest or "must not exist") for name, digest in files]
         lines += ["", Table(("file as evidence", "digest"), rows)]
+    return lines
+
+
+def _told_lines(evidence: dict[str, Any]) -> list[str]:
+    """Return what the body told of itself, for people."""
+    lines = []
+    if evidence["confirmed"]:
+        lines.append(f"confirmed {listed(evidence['confirmed'], 12)}")
+    for name, value in sorted(evidence["learned"].items()):
+        lines.append(f"learned   {name}: {dumps(value).decode()}")
+    if evidence["note"]:
+        lines.append(f"note      {evidence['note']}")
     return lines
 
 

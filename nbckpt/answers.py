@@ -1,0 +1,150 @@
+"""How a question is shown to people, and which answer a word means."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from nbckpt.errors import BadStep, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbckpt.records import Question
+
+
+def word_of(option: Any) -> str:
+    """Return an option as it is written on a command line.
+
+    Parameters
+    ----------
+    option : object
+        JSON values.
+
+    Returns
+    -------
+    str
+        Text as it is, everything else as JSON.
+    """
+    return option if isinstance(option, str) else json.dumps(option)
+
+
+def as_asked(question: Question, now: float) -> str:
+    """Return a question for people.
+
+    Parameters
+    ----------
+    question : Question
+        Not answered yet.
+    now : float
+        Wall clock in seconds since the epoch.
+
+    Returns
+    -------
+    str
+        Its name, text and options, and whether its deadline has passed.
+    """
+    options = ", ".join(map(word_of, question.options))
+    offered = f" ({options})" if options else ""
+    item = f", item {question.item}" if question.item else ""
+    passed = bool(question.deadline) and now > question.deadline
+    late = "; its deadline has passed without an answer" if passed else ""
+    return f"question {question.id}{item}: {question.text}{offered}{late}"
+
+
+def commands(question: Question, store: str = "") -> list[str]:
+    """Return the commands that answer a question.
+
+    Parameters
+    ----------
+    question : Question
+        Not answered yet.
+    store : str, optional
+        Folder of its store, where the command must name it.
+
+    Returns
+    -------
+    list of str
+        One for each option.
+    """
+    where = ["--store", store] if store else []
+    words = ["nbckpt", "answer", *where, question.run_id, question.id]
+    if not question.options:
+        return [f"{shlex.join(words)} VALUE"]
+    return [shlex.join([*words, word_of(option)]) for option in question.options]
+
+
+def chosen(question: Question, word: str) -> Any:
+    """Return the answer that a word means.
+
+    Parameters
+    ----------
+    question : Question
+        What was asked.
+    word : str
+        From the command line or a text field.
+
+    Returns
+    -------
+    object
+        The option; where any text is allowed, the word itself.
+
+    Raises
+    ------
+    BadStep
+        If it is none of the options.
+    """
+    if not question.options:
+        return word
+    for option in question.options:
+        if word_of(option) == word:
+            return option
+    raise BadStep(
+        f"{word!r} is no answer to question {question.id}: {question.text}",
+        f"Choose one of: {', '.join(map(word_of, question.options))}",
+    )
+
+
+def named(questions: Sequence[Question], run_id: str, name: str) -> Question:
+    """Return the question that a name means.
+
+    Parameters
+    ----------
+    questions : sequence of Question
+        Of one run.
+    run_id : str
+        The run, for the message.
+    name : str
+        Its id, after ``STEP/`` where two steps ask under one name.
+
+    Returns
+    -------
+    Question
+        One that is open, if there is such.
+
+    Raises
+    ------
+    NotFound
+        If there is none of this name, or more than one.
+    """
+    waiting = [q for q in questions if not q.answered]
+    found = _of_name(waiting, name) or _of_name(questions, name)
+    if not found:
+        known = ", ".join(q.id for q in waiting) or "none"
+        raise NotFound(f"run {run_id} has no question {name!r}", f"Open: {known}")
+    if len(found) > 1:
+        raise _ambiguous(run_id, name, found)
+    return found[0]
+
+
+def _of_name(questions: Sequence[Question], name: str) -> list[Question]:
+    """Return the questions of a name, of one step if the name tells it."""
+    step, _, plain = name.rpartition("/")
+    return [q for q in questions if q.id == plain and step in {"", q.step}]
+
+
+def _ambiguous(run_id: str, name: str, found: Sequence[Question]) -> NotFound:
+    """Return the refusal of a name that several questions bear."""
+    each = ", ".join(f"{q.step or '-'}/{q.id}" for q in found)
+    return NotFound(f"run {run_id} has several questions {name!r}", f"Name one: {each}")

@@ -1,0 +1,62 @@
+"""``%nbckpt answer|decide|unknown|note``: a person's words in a notebook."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nbckpt.errors import BadStep
+from nbckpt.verbs import words as said
+from nbckpt.verbs.calling import opening
+from nbckpt.verbs.starting import LineParser
+
+if TYPE_CHECKING:
+    from nbckpt.session import Session
+
+
+def answer(session: Session, words: list[str]) -> str:
+    """Answer a question of the notebook's run."""
+    parser = LineParser("answer", "Write for example: %nbckpt answer delete yes")
+    parser.add_argument("question")
+    parser.add_argument("value", nargs="+")
+    told = parser.parse_args(words)
+    with opening(session) as call:
+        return said.answer(call.store, call.run(), told.question, " ".join(told.value))
+
+
+def decide(session: Session, words: list[str]) -> str:
+    """Decide something for the notebook's run."""
+    example = 'Write for example: %nbckpt decide cut-off 120 --reason "as in May"'
+    parser = LineParser("decide", example)
+    parser.add_argument("name")
+    parser.add_argument("value")
+    parser.add_argument("--reason", default="")
+    told = parser.parse_args(words)
+    with opening(session) as call:
+        return said.decide(call.store, call.run(), told.name, told.value, told.reason)
+
+
+def unknown(session: Session, words: list[str]) -> str:
+    """Open or settle a point of the notebook's run."""
+    # A bare question mark at the end of a line is IPython's way to ask for help.
+    example = 'Write for example: %nbckpt unknown "is 9E the carrier that was EV?"'
+    parser = LineParser("unknown", example)
+    parser.add_argument("text", nargs="*")
+    parser.add_argument("--settle", type=int, default=0)
+    parser.add_argument("--why", default="")
+    told = parser.parse_args(words)
+    text = " ".join(told.text)
+    if bool(text) == bool(told.settle):
+        raise BadStep("%nbckpt unknown needs a text, or --settle N --why TEXT", example)
+    with opening(session) as call:
+        if told.settle:
+            return said.settle(call.store, call.run(), told.settle, told.why)
+        return said.unknown(call.store, call.run(), text)
+
+
+def note(session: Session, words: list[str]) -> str:
+    """Note something in the notebook's run."""
+    parser = LineParser("note", "Write for example: %nbckpt note the outliers are real")
+    parser.add_argument("text", nargs="+")
+    text = " ".join(parser.parse_args(words).text)
+    with opening(session) as call:
+        return said.note(call.store, call.run(), text)

@@ -1,0 +1,218 @@
+"""What a person says of a run: an answer, a decision, an open point, a note."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from nbckpt import answers, keys, settling
+from nbckpt.errors import AlreadySettled, BadStep
+from nbckpt.history import Reader
+from nbckpt.persons import person
+from nbckpt.records import DecisionRecord, Note, Unknown
+
+if TYPE_CHECKING:
+    from nbckpt.records import RunRecord
+    from nbckpt.store import Store
+
+
+def answer(store: Store, run: RunRecord, name: str, word: str) -> str:
+    """Answer a question that a run waits for.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    run : RunRecord
+        The run.
+    name : str
+        The question.
+    word : str
+        One of its options, or any text if it has none.
+
+    Returns
+    -------
+    str
+        What was recorded, and how to go on.
+
+    Raises
+    ------
+    NotFound
+        If the run has no such question.
+    BadStep
+        If the word is none of the options.
+    AlreadySettled
+        If somebody else was first; says who.
+    """
+    asked = answers.named(Reader(store).questions(run.run_id), run.run_id, name)
+    value = answers.chosen(asked, word)
+    store.transact(settling.answer(asked, value, person(), time.time()))
+    said = f"question {asked.id} of run {run.run_id} is answered: {word}"
+    return f"{said}. Then: {then(run)}"
+
+
+def decide(store: Store, run: RunRecord, name: str, word: str, reason: str) -> str:
+    """Decide something for a run before its notebook does.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    run : RunRecord
+        The run.
+    name : str
+        The decision.
+    word : str
+        JSON if it is such, else text.
+    reason : str
+        Why.
+
+    Returns
+    -------
+    str
+        What was recorded.
+
+    Raises
+    ------
+    AlreadySettled
+        If it is decided; a decision stands for its whole run.
+    """
+    keys.check_name("decision", name)
+    wanted = DecisionRecord(
+        run.run_id,
+        name,
+        _json_or_text(word),
+        reason=settling.masked(reason),
+        by=person(),
+        at=time.time(),
+    )
+    standing = store.transact(settling.decision(wanted, None))
+    if standing != wanted:
+        since = standing.step or "their choice"
+        raise AlreadySettled(
+            f"decision {name} of run {run.run_id} stands since "
+            f"{settling.when(standing.at)}: {described(standing)}",
+            f"To decide anew: nbckpt fork {run.run_id} --from {since}"
+            if standing.step
+            else "To decide anew, begin another run: --fresh",
+        )
+    return f"decision {name} of run {run.run_id}: {described(standing)}"
+
+
+def described(decision: DecisionRecord) -> str:
+    """Return a decision for people.
+
+    Parameters
+    ----------
+    decision : DecisionRecord
+        As recorded.
+
+    Returns
+    -------
+    str
+        Its value, who made it, and why.
+    """
+    value = (
+        "a value that is no text" if decision.encoded else json.dumps(decision.value)
+    )
+    why = f", because {decision.reason}" if decision.reason else ""
+    return f"{value} by {decision.by}{why}"
+
+
+def unknown(store: Store, run: RunRecord, text: str) -> str:
+    """Record an open point of a run.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    run : RunRecord
+        The run.
+    text : str
+        What is not known.
+
+    Returns
+    -------
+    str
+        Its number, and how it is settled.
+    """
+    wanted = Unknown(0, settling.masked(text), "", person(), time.time())
+    point = store.transact(settling.unknown(run.run_id, wanted))
+    return (
+        f"open point {point.number} of run {run.run_id}: {point.text}. To settle it: "
+        f"nbckpt unknown {run.run_id} --settle {point.number} --why TEXT"
+    )
+
+
+def settle(store: Store, run: RunRecord, number: int, why: str) -> str:
+    """Settle an open point of a run.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    run : RunRecord
+        The run.
+    number : int
+        The point.
+    why : str
+        What settles it.
+
+    Returns
+    -------
+    str
+        What was recorded.
+
+    Raises
+    ------
+    BadStep
+        If nothing is said that settles it.
+    NotFound
+        If the run has no such point.
+    AlreadySettled
+        If somebody else was first.
+    """
+    if not why:
+        raise BadStep(f"what settles point {number}?", "Say it: --why TEXT")
+    told = settling.masked(why)
+    change = settling.settlement(run.run_id, number, told, person(), time.time())
+    point = store.transact(change)
+    return f"point {number} of run {run.run_id} is settled: {point.text}: {point.why}"
+
+
+def note(store: Store, run: RunRecord, text: str) -> str:
+    """Record a written note of a run.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    run : RunRecord
+        The run.
+    text : str
+        What was found or understood.
+
+    Returns
+    -------
+    str
+        What was recorded.
+    """
+    word = Note(settling.masked(text), "", person(), time.time())
+    store.transact(settling.note(run.run_id, word))
+    return f"noted in run {run.run_id}: {word.text}"
+
+
+def then(run: RunRecord) -> str:
+    """Return how a person goes on with a run."""
+    if not run.notebook:
+        return "run the notebook again"
+    return f"nbckpt run {run.notebook} --run-id {run.run_id}"
+
+
+def _json_or_text(word: str) -> Any:
+    """Return what a word on the command line stands for."""
+    try:
+        return json.loads(word)
+    except ValueError:
+        return word
