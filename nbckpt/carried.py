@@ -41,7 +41,7 @@ def carried(body: list[ast.stmt]) -> frozenset[str]:
     for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, (ast.For, ast.AsyncFor)) and _is_over_items(node.iter):
-                found |= _changed(node)
+                found |= changed(node)
     return frozenset(found)
 
 
@@ -53,15 +53,26 @@ def _is_over_items(iterated: ast.expr) -> bool:
     return name == "items" and bool(iterated.args)
 
 
-def _changed(loop: ast.For | ast.AsyncFor) -> set[str]:
-    """Return the names that one loop changes from one item to the next."""
+def changed(loop: ast.For | ast.AsyncFor) -> set[str]:
+    """Return the names that one loop changes from one item to the next.
+
+    Parameters
+    ----------
+    loop : ast.For or ast.AsyncFor
+        Over whatever it is.
+
+    Returns
+    -------
+    set of str
+        Without what each item binds before it reads it.
+    """
     targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
     flow = read_body(loop.body)
     # What an item reads before it binds it comes from the item before.
     bound = flow.assigned & flow.names
-    changed = {name for node in loop.body for name in _mutated(node)}
+    mutated = {name for node in loop.body for name in _mutated(node)}
     own = flow.bound - flow.names
-    return (bound | changed) - own - targets
+    return (bound | mutated) - own - targets
 
 
 def _mutated(statement: ast.stmt) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbckpt.cli import keeping, looking, running, settling
+from nbckpt.cli import keeping, looking, preparing, running, settling
 from nbckpt.errors import (
     AlreadySettled,
     CheckFailed,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FAMILIES = {
+    "prepare": preparing.COMMANDS,
     "run": running.COMMANDS,
     "look": looking.COMMANDS,
     "settle": settling.COMMANDS,

@@ -11,6 +11,7 @@ from nbckpt.trust import load_secret
 from nbckpt.trusting import adopt, trusted_text
 from nbckpt.verbs import speaking
 from nbckpt.verbs.calling import calling
+from nbckpt.verbs.linting import lint_notebook, lint_page
 from nbckpt.verbs.marks import accept, accept_worktree, rerun
 from nbckpt.verbs.opening import require
 from nbckpt.verbs.overview import runs_page, status_page
@@ -79,6 +80,18 @@ def _plan(session: Session, words: list[str]) -> str:
             return call.answer(plan_run(call.reader, call.run()), plan_page)
         run_id = session.run_id if session.is_held else ""
         return call.answer(plan_notebook(call.reader, notebook, run_id), plan_page)
+
+
+def _lint(session: Session, words: list[str]) -> str:
+    """Say what in the source would go wrong at a resume."""
+    with calling(session, "lint", words, "") as call:
+        notebook = session.identity.notebook
+        if notebook is None:
+            raise NotFound(
+                "this kernel does not know its notebook's file",
+                "In a shell: nbckpt lint NOTEBOOK.ipynb",
+            )
+        return call.answer(lint_notebook(notebook), lint_page)
 
 
 def words_without_options(words: Sequence[str]) -> list[str]:
@@ -159,6 +172,7 @@ VERBS: dict[str, Callable[[Session, list[str]], str]] = {
     "start": _start,
     "status": _status,
     "plan": _plan,
+    "lint": _lint,
     "show": _show,
     "explain": _explain,
     "runs": _runs,

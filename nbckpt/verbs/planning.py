@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.leases import describe, standing
 from nbckpt.proofs import Paths
+from nbckpt.verbs.linting import notices
 from nbckpt.verbs.outline import Outlined, outline
 from nbckpt.verbs.pages import Page, Table, listed
 from nbckpt.verbs.prediction import Prediction, known_of, predict
@@ -35,6 +36,8 @@ class PlanLine(TypedDict):
     reads: list[str]
     writes: list[str]
     effects: list[str]
+    notices: list[str]
+    """What ``nbckpt lint`` finds in it."""
 
 
 class Plan(TypedDict):
@@ -56,6 +59,7 @@ class _Target:
     steps: Sequence[Outlined]
     start: Wish
     run_id: str
+    notices: dict[str, list[str]]
 
 
 def plan_notebook(reader: Reader, notebook: Path, run_id: str = "") -> Plan:
@@ -90,7 +94,10 @@ def plan_notebook(reader: Reader, notebook: Path, run_id: str = "") -> Plan:
         run=target.run_id,
         notebook=str(notebook),
         notes=_notes(reader, target),
-        steps=[_line(s.planned, found[s.step.name]) for s in target.steps],
+        steps=[
+            _line(s.planned, found[s.step.name], target.notices.get(s.step.name, []))
+            for s in target.steps
+        ],
     )
 
 
@@ -113,7 +120,7 @@ def plan_run(reader: Reader, run: RunRecord) -> Plan:
     if notebook is not None:
         return plan_notebook(reader, notebook, run.run_id)
     nothing = Prediction("unknown", "its notebook is not known here")
-    steps = [_line(planned, nothing) for planned in reader.plan(run.run_id).steps]
+    steps = [_line(planned, nothing, []) for planned in reader.plan(run.run_id).steps]
     return Plan(run=run.run_id, notebook=run.notebook, notes=[], steps=steps)
 
 
@@ -186,7 +193,8 @@ def _target(reader: Reader, notebook: Path, run_id: str) -> _Target:
         run_id = start.run_id if start.run_id in known else ""
     else:
         run_id = reader.current(notebook.stem) or ""
-    return _Target(notebook, outline(sources, parse_body), start, run_id)
+    found = outline(sources, parse_body)
+    return _Target(notebook, found, start, run_id, notices(sources))
 
 
 def _notes(reader: Reader, target: _Target) -> list[str]:
@@ -227,7 +235,7 @@ def _held(reader: Reader, run: RunRecord) -> str:
     return f"the run is held by {describe(lease)}" if is_held else ""
 
 
-def _line(planned: PlannedStep, prediction: Prediction) -> PlanLine:
+def _line(planned: PlannedStep, prediction: Prediction, told: list[str]) -> PlanLine:
     """Return a step's line."""
     return PlanLine(
         number=planned.number,
@@ -238,6 +246,7 @@ def _line(planned: PlannedStep, prediction: Prediction) -> PlanLine:
         reads=list(planned.reads),
         writes=list(planned.writes),
         effects=list(planned.effects),
+        notices=told,
     )
 
 
@@ -273,4 +282,7 @@ def plan_page(data: Plan) -> Page:
     ]
     page += [f"note: {note}" for note in data["notes"]]
     page += ["", Table(head, rows) if rows else "it has no steps"]
+    told = [f"{s['name']}: {text}" for s in data["steps"] for text in s["notices"]]
+    if told:
+        page += ["", *told, f"what to do: nbckpt lint {Path(data['notebook']).name}"]
     return page
