@@ -247,11 +247,57 @@ def doubles(sources: Iterable[str]) -> set[str]:
     return {name for name in names if names.count(name) > 1}
 
 
+def read_lines(sources: Iterable[str]) -> list[Step | BadStep | None]:
+    """Return what each cell of a notebook is.
+
+    Parameters
+    ----------
+    sources : iterable of str
+        The text of each code cell, in order.
+
+    Returns
+    -------
+    list of Step, BadStep or None
+        The cell's step; what is wrong with its line, which names the cell; or None for
+        a plain cell. Of two cells with one name, the later one is wrong.
+    """
+    found: list[Step | BadStep | None] = []
+    names: set[str] = set()
+    for number, source in enumerate(sources, 1):
+        line = step_line(source)
+        try:
+            step = None if line is None else _read_new(line, names)
+        except BadStep as error:
+            found.append(_placed(error, number, source))
+            continue
+        if step is not None:
+            names.add(step.name)
+        found.append(step)
+    return found
+
+
+def wrong_lines(sources: Iterable[str]) -> list[BadStep]:
+    """Return what is wrong with the step lines of a notebook; see `read_lines`."""
+    return [found for found in read_lines(sources) if isinstance(found, BadStep)]
+
+
+def _read_new(line: str, names: set[str]) -> Step:
+    """Return the step of a line whose name no step before it bears."""
+    step = read_step(line)
+    if step.name in names:
+        raise twice(step.name)
+    return step
+
+
+def _placed(error: BadStep, number: int, source: str) -> BadStep:
+    """Return an error that says in which cell it is."""
+    line = source.partition("\n")[0].strip()
+    what = error.what.removeprefix("%%step: ")
+    return BadStep(f"code cell {number} ({line}): {what}", error.remedy)
+
+
 def read_plan(
-    sources: Iterable[str],
-    parse: Callable[[str], list[ast.stmt]],
-    *,
-    strict: bool = True,
+    sources: Iterable[str], parse: Callable[[str], list[ast.stmt]]
 ) -> PlanRecord:
     """Return the plan of a notebook.
 
@@ -261,46 +307,23 @@ def read_plan(
         The text of each code cell, in order.
     parse : callable
         Turns the text of a cell into statements; what it can't parse counts as text.
-    strict : bool, optional
-        Whether a wrong step line is an error; else its cell is left out, and says so
-        itself when it runs.
 
     Returns
     -------
     PlanRecord
-        The steps in order, each with its checks, files and effects.
-
-    Raises
-    ------
-    BadStep
-        If two cells have one name, or a step line is wrong.
+        The steps in order, each with its checks, files and effects. A cell whose step
+        line is wrong is left out: it says so itself when it runs.
     """
     steps: list[PlannedStep] = []
     plain: list[str] = []
-    for source in sources:
-        line = step_line(source)
-        if line is None:
+    cells = list(sources)
+    for source, step in zip(cells, read_lines(cells), strict=True):
+        if step is None:
             plain.append(_code(source, parse))
-            continue
-        try:
-            step = _read_new(line, steps)
-        except BadStep:
-            if strict:
-                raise
-            continue
-        body = source.partition("\n")[2]
-        steps.append(
-            planned(len(steps) + 1, step, _code(body, parse), keys.digest(*plain))
-        )
+        elif isinstance(step, Step):
+            code = _code(source.partition("\n")[2], parse)
+            steps.append(planned(len(steps) + 1, step, code, keys.digest(*plain)))
     return PlanRecord(steps=tuple(steps), source="notebook")
-
-
-def _read_new(line: str, steps: list[PlannedStep]) -> Step:
-    """Return the step of a line whose name no step before it bears."""
-    step = read_step(line)
-    if any(step.name == other.name for other in steps):
-        raise twice(step.name)
-    return step
 
 
 def planned(number: int, step: Step, code: str, before: str = "") -> PlannedStep:

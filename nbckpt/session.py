@@ -179,7 +179,7 @@ class Session:
         except BadNotebook:
             return None
         self._doubles = doubles(sources)
-        return read_plan(sources, parse_body, strict=False)
+        return read_plan(sources, parse_body)
 
     def _record_plan(self) -> None:
         """Record the plan before the first body; a changed one is noted."""

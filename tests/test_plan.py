@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 import pytest
@@ -16,11 +17,13 @@ from nbckpt.plan import (
     Step,
     doubles,
     read_duration,
+    read_lines,
     read_plan,
     read_step,
     step_line,
     step_parser,
     twice,
+    wrong_lines,
 )
 
 
@@ -260,22 +263,36 @@ def test_edit_shows_in_the_plan_exactly_where_it_counts(
 
 
 @pytest.mark.parametrize(
-    "sources",
+    ("sources", "message"),
     [
-        ["%%step a", "%%step a"],
-        ["%%step a --bogus"],
-        ["%%step"],
-        ["%%step good", "%%step a/b"],
+        (
+            ["%%step a", "%%step a"],
+            r"code cell 2 \(%%step a\): two cells are named 'a'",
+        ),
+        (["x = 1", "%%step a --bogus"], r"code cell 2 \(%%step a --bogus\): unrec"),
+        (["%%step"], r"code cell 1 \(%%step\): the following arguments"),
+        (["%%step good", "%step a/b"], r"code cell 2 \(%step a/b\): 'a/b' is no step"),
+        (["%%step a 'b"], r"code cell 1 \(%%step a 'b\): "),
     ],
 )
-def test_wrong_step_line_makes_the_plan_an_error(sources: list[str]) -> None:
-    with pytest.raises(BadStep):
-        read_plan(sources, parse)
+def test_wrong_step_line_is_told_with_its_cell(
+    sources: list[str], message: str
+) -> None:
+    (wrong,) = wrong_lines(sources)
+    assert re.match(message, wrong.what)
+    assert wrong.remedy
 
 
-def test_lenient_plan_leaves_wrong_lines_out() -> None:
+def test_each_cell_is_a_step_or_wrong_or_plain() -> None:
+    found = read_lines(["x = 1", "%%step a", "%%step b --bogus"])
+    assert found[:2] == [None, Step("a")]
+    assert isinstance(found[2], BadStep)
+    assert wrong_lines(["x = 1", "%%step a"]) == []
+
+
+def test_plan_leaves_cells_with_wrong_lines_out() -> None:
     sources = ["%%step a", "%%step b --bogus", "%%step a\nx = 2", "%%step c"]
-    plan = read_plan(sources, parse, strict=False)
+    plan = read_plan(sources, parse)
     assert [(step.number, step.name) for step in plan.steps] == [(1, "a"), (2, "c")]
 
 

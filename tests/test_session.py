@@ -11,7 +11,7 @@ import pytest
 
 from nbckpt import journal
 from nbckpt import runs as opening
-from nbckpt.errors import BadStep, RunHeld, StopForHuman
+from nbckpt.errors import BadStep, NotFound, RunHeld, StopForHuman
 from nbckpt.records import Lease, RunState
 from tests.notebook import Notebook
 
@@ -448,3 +448,18 @@ def test_run_of_an_older_schema_is_frozen_and_said_so(
     assert notebook.session.run_id == "notebook-2"
     assert "run notebook-1 has an older schema and is frozen" in notebook.told()
     assert notebook.journal.run("notebook-1").state is RunState.FROZEN
+
+
+@pytest.mark.parametrize("name", ["", "NBCKPT_NOTEBOOK"])
+def test_kernel_without_a_run_is_told_to_run_a_step(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    if name:
+        notebook.run(A)
+        monkeypatch.setenv(name, write("other.ipynb", A))
+        notebook.restart()
+    error = notebook.error("%nbckpt explain a")
+    assert isinstance(error, NotFound)
+    assert "run a cell with %%step" in error.remedy
+    assert "NOTEBOOK" not in str(error)
+    assert ("Known: notebook-1" in error.remedy) is bool(name)

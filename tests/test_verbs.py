@@ -34,7 +34,16 @@ from nbckpt.runs import open_run
 from nbckpt.store import Store
 from nbckpt.trust import Secret, load_secret
 from nbckpt.trusting import adopt
-from nbckpt.verbs import in_notebook, marks, overview, pages, planning, status, steps
+from nbckpt.verbs import (
+    in_notebook,
+    marks,
+    overview,
+    pages,
+    planning,
+    status,
+    steps,
+    targets,
+)
 from nbckpt.verbs.late import late
 from nbckpt.verbs.opening import changing, choose_run, looking, require_step
 from nbckpt.verbs.outline import MISSING, outline
@@ -265,6 +274,29 @@ def test_failed_step_shows_its_error(lab: Lab) -> None:
     assert "ValueError: no" in pages.plain(overview.status_page(found))
 
 
+@pytest.mark.parametrize(
+    ("error", "note"),
+    [
+        ("CheckFailed: step load: no. Mend it. Then run", "CheckFailed: step load: no"),
+        ("ValueError: 0.5 is\nno number", "ValueError: 0.5 is"),
+        ("ValueError: no", "ValueError: no"),
+    ],
+)
+def test_status_notes_what_is_wrong_and_explain_tells_the_rest(
+    lab: Lab, error: str, note: str
+) -> None:
+    lab.start("load")
+    lab.journal.fail("load", StepState.FAILED, error)
+    data = lab.status()
+    rows = overview.status_page(data)[-3]
+    assert isinstance(rows, pages.Table)
+    assert rows.rows[0][-1] == note
+    assert data["steps"][0]["error"] == error
+    assert error in pages.plain(
+        steps.explain_page(steps.explain(lab.reader, lab.run, "load"))
+    )
+
+
 def test_run_whose_steps_are_all_done_is_completed(lab: Lab) -> None:
     for step in ("load", "clean", "fit"):
         lab.complete(step)
@@ -356,6 +388,12 @@ def test_notebook_without_a_run_is_not_given_another_ones(lab: Lab) -> None:
         choose_run(lab.reader, stem="other")
 
 
+def test_beginning_a_run_is_told_with_the_notebook_that_was_named(lab: Lab) -> None:
+    with pytest.raises(NotFound) as caught:
+        targets.run_named(lab.reader, "my reports/other.ipynb")
+    assert "nbckpt run 'my reports/other.ipynb'" in caught.value.remedy
+
+
 def test_unknown_step_names_those_that_there_are(lab: Lab) -> None:
     with pytest.raises(NotFound, match="Known: load, clean, fit"):
         require_step(lab.reader, "etl-1", "nope")
@@ -423,14 +461,16 @@ def test_explain_without_notebook_says_that_now_cannot_be_told(lab: Lab) -> None
     assert "can't be told" in pages.plain(steps.explain_page(found))
 
 
-def test_explain_tells_the_past_when_another_cell_is_no_step(lab: Lab) -> None:
+def test_explain_tells_of_a_step_when_another_cell_is_no_step(lab: Lab) -> None:
     notebook = a_notebook(lab.folder, "%%step load\nx = 1", "%%step fit --chekc x")
     lab.complete("load")
     run = replace(lab.run, notebook=str(notebook))
     found = steps.explain(lab.reader, run, "load")
-    assert found["now"] == "unknown"
-    assert "--chekc" in found["reason"]
+    assert found["now"] in {"run", "skip"}
     assert "Its body ran" in pages.plain(steps.explain_page(found))
+    wrong = steps.explain(lab.reader, run, "fit")
+    assert wrong["now"] == "unknown"
+    assert "code cell 2 (%%step fit --chekc x)" in wrong["reason"]
 
 
 # verify
@@ -662,10 +702,27 @@ def test_plan_of_run_whose_notebook_is_gone_predicts_nothing(lab: Lab) -> None:
     assert {step["prediction"] for step in found["steps"]} == {"unknown"}
 
 
-def test_plan_of_wrong_step_line_is_refused(tmp_path: Path) -> None:
-    notebook = a_notebook(tmp_path, "%%step a --no-such-option\nx = 1")
-    with pytest.raises(BadStep, match="no-such-option"):
-        predicted(notebook)
+def test_plan_goes_on_with_the_others_where_one_step_line_is_wrong(
+    tmp_path: Path,
+) -> None:
+    cells = ("%%step a\nx = 1", "%%step b --chekc x\ny = x", "%%step c\nz = x")
+    notebook = a_notebook(tmp_path, *cells)
+    assert set(words(notebook)) == {"a", "c"}
+    with looking(tmp_path / ".nbckpt") as reader:
+        found = planning.plan_notebook(reader, notebook)
+    told = pages.plain(planning.plan_page(found))
+    assert "note: it stops at code cell 2 (%%step b --chekc x): unrec" in told
+    assert "--check" in told
+
+
+def test_accept_names_a_wrong_line_if_it_does_not_find_the_step(lab: Lab) -> None:
+    notebook = a_notebook(lab.folder, "%%step fit\nx = 1", "%%step load --chekc x")
+    lab.complete("load")
+    lab.complete("fit")
+    with pytest.raises(NotFound) as caught:
+        marks.accept(lab.store, lab.run, "load", notebook)
+    assert "Its steps: fit. Wrong: code cell 2" in caught.value.remedy
+    assert "counts as unchanged" in marks.accept(lab.store, lab.run, "fit", notebook)
 
 
 # the outline of a notebook

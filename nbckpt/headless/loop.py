@@ -26,7 +26,7 @@ from nbckpt.headless.passes import End, Pass
 from nbckpt.headless.progress import Progress, Say
 from nbckpt.history import Reader
 from nbckpt.leases import describe, standing
-from nbckpt.plan import read_plan, step_line
+from nbckpt.plan import read_plan, step_line, wrong_lines
 from nbckpt.records import Overlap, RunRecord
 from nbckpt.runs import adopt, open_run
 from nbckpt.store import Store
@@ -123,7 +123,9 @@ def _checked(order: Order) -> Order:
     """Refuse a wrong order before anything starts; add what the notebook asks for."""
     cells = read_cells(order.notebook)
     _check_output(order)
-    read_plan([c.source for c in cells if "raises-exception" not in c.tags], parse_body)
+    expected = [c.source if "raises-exception" not in c.tags else "" for c in cells]
+    for wrong in wrong_lines(expected):
+        raise wrong
     return _with_start(order, find_start(cell.source for cell in cells))
 
 
@@ -207,7 +209,7 @@ def _open(order: Order, store: Store) -> RunRecord:
         return open_run(store, order.notebook.stem, wanted, fresh=True)
     if not order.run_id:
         sources = read_sources(order.notebook)
-        plan = read_plan(sources, parse_body, strict=False)
+        plan = read_plan(sources, parse_body)
         adopt(store, order.notebook.stem, [step.name for step in plan.steps])
     opened = open_run(store, order.notebook.stem, wanted)
     lease = Reader(store).lease(opened.run_id)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from nbckpt.store import Store
 
 
+BEGIN = "Begin one: run a cell with %%step"
+
+
 @dataclass(slots=True)
 class Call:
     """What a verb was called with."""
@@ -39,7 +42,7 @@ class Call:
 
     def run(self) -> RunRecord:
         """Return the run that is meant."""
-        return choose_run(self.reader, self.run_id, self.stem)
+        return choose_run(self.reader, self.run_id, self.stem, begin=BEGIN)
 
     def answer(self, data: Any, page: Callable[[Any], Page]) -> str:
         """Return data as the user asked for it."""

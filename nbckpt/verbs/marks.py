@@ -13,7 +13,7 @@ from nbckpt.history import Reader
 from nbckpt.journal import set_mark
 from nbckpt.lines import add_line
 from nbckpt.persons import said_by
-from nbckpt.plan import read_plan
+from nbckpt.plan import read_plan, wrong_lines
 from nbckpt.records import Event, Mark
 from nbckpt.verbs.opening import require_step, step_names
 from nbckpt.verbs.planning import notebook_of
@@ -155,9 +155,13 @@ def _code_now(reader: Reader, run: RunRecord, step: str, notebook: Path | None) 
             f"the notebook of run {run.run_id} is not known here",
             "Name it: nbckpt accept STEP --notebook NOTEBOOK.ipynb",
         )
-    plan = read_plan(read_sources(path), parse_body)
+    sources = read_sources(path)
+    plan = read_plan(sources, parse_body)
     found = [planned.code for planned in plan.steps if planned.name == step]
     if not found:
         names = ", ".join(planned.name for planned in plan.steps) or "none"
-        raise NotFound(f"{path} has no step {step!r}", f"Its steps: {names}")
+        wrong = [f". Wrong: {error.what}" for error in wrong_lines(sources)]
+        raise NotFound(
+            f"{path} has no step {step!r}", f"Its steps: {names}{''.join(wrong)}"
+        )
     return found[0]

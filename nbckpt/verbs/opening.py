@@ -91,13 +91,15 @@ def changing(folder: Path) -> Iterator[Store]:
         store.close()
 
 
-def require(store: Store) -> None:
+def require(store: Store, begin: str = START) -> None:
     """Raise if nothing was ever written to a store.
 
     Parameters
     ----------
     store : Store
         Any store.
+    begin : str, optional
+        How a run is begun where the user is.
 
     Raises
     ------
@@ -107,11 +109,13 @@ def require(store: Store) -> None:
     if not store.exists:
         raise NotFound(
             f"there is no store {store.folder}",
-            f"Name its folder with --store DIR. {START}",
+            f"Name its folder with --store DIR. {begin}",
         )
 
 
-def choose_run(reader: Reader, run_id: str = "", stem: str = "") -> RunRecord:
+def choose_run(
+    reader: Reader, run_id: str = "", stem: str = "", *, begin: str = START
+) -> RunRecord:
     """Return the run that is meant.
 
     Parameters
@@ -122,6 +126,8 @@ def choose_run(reader: Reader, run_id: str = "", stem: str = "") -> RunRecord:
         Its id.
     stem : str, optional
         Name of the notebook without its ending, whose current run is meant.
+    begin : str, optional
+        How a run is begun where the user is.
 
     Returns
     -------
@@ -133,7 +139,7 @@ def choose_run(reader: Reader, run_id: str = "", stem: str = "") -> RunRecord:
     NotFound
         With what is known.
     """
-    require(reader.store)
+    require(reader.store, begin)
     wanted = run_id or (reader.current(stem) if stem else "")
     if wanted:
         return reader.run(wanted)
@@ -143,7 +149,7 @@ def choose_run(reader: Reader, run_id: str = "", stem: str = "") -> RunRecord:
         whose = f" of {stem}.ipynb" if stem else ""
         raise NotFound(
             f"there is no run{whose} in {reader.store.folder}",
-            f"Known: {known}. {START}",
+            f"Known: {known}. {begin}",
         )
     return runs[-1]
 

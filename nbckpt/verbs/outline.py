@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.plan import Step, read_plan, read_step, step_line
+from nbckpt.plan import Step, read_lines, read_plan
 
 if TYPE_CHECKING:
     from nbckpt.records import PlannedStep
@@ -101,24 +101,18 @@ def outline(sources: Iterable[str], parse: Parse) -> list[Outlined]:
     Returns
     -------
     list of Outlined
-        In order.
-
-    Raises
-    ------
-    BadStep
-        If a step line is wrong, or two cells have one name.
+        In order. A cell whose step line is wrong counts as a plain one.
     """
     cells = list(sources)
     planned = {step.name: step for step in read_plan(cells, parse).steps}
     reading = _Reading(seeded=bool(SEEDED.search("\n".join(cells))))
     found = []
-    for source in cells:
-        line = step_line(source)
-        if line is None:
-            reading.plain(_statements(source, parse))
+    for source, step in zip(cells, read_lines(cells), strict=True):
+        text = source if step is None else source.partition("\n")[2]
+        body = _statements(text, parse)
+        if not isinstance(step, Step):
+            reading.plain(body)
             continue
-        step = read_step(line)
-        body = _statements(source.partition("\n")[2], parse)
         above = dict(reading.origins)
         words = reading.take_step(step.name, body)
         bound, loaded = frozenset(words.bound), frozenset(words.loaded)

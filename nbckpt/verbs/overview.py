@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from nbckpt.verbs.pages import Page, Table, duration, moment, size
@@ -48,11 +49,6 @@ def _word(state: str) -> str:
     return "waiting for a human" if state == "waiting" else state
 
 
-def _first(error: str) -> str:
-    """Return an error without what to do next, which the page has elsewhere."""
-    return error.partition(". ")[0]
-
-
 def _current_lines(data: Status) -> list[str]:
     """Return the step that runs, or that the run ended in."""
     is_dead = data["holder"] is None or data["holder"]["standing"] == "dead"
@@ -84,11 +80,16 @@ def _steps_table(steps: list[StepStatus]) -> Table:
             _word(step["state"]),
             duration(step["seconds"]) if step["attempt"] else "-",
             str(step["attempt"] or "-"),
-            _first(step["error"]) or step["runs_again"],
+            _first_sentence(step["error"]) or step["runs_again"],
         )
         for step in steps
     ]
     return Table(("#", "step", "state", "time", "attempt", "note"), rows)
+
+
+def _first_sentence(text: str) -> str:
+    """Return what is wrong without what to do, which `explain` tells."""
+    return re.split(r"\.\s|\n", text, maxsplit=1)[0]
 
 
 def runs_page(data: list[RunLine]) -> Page:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.leases import describe, standing
+from nbckpt.plan import wrong_lines
 from nbckpt.proofs import Paths
 from nbckpt.verbs.linting import notices
 from nbckpt.verbs.outline import Outlined, outline
@@ -19,6 +20,7 @@ from nbckpt.verbs.starting import find_start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nbckpt.errors import BadStep
     from nbckpt.history import Reader
     from nbckpt.identity import Wish
     from nbckpt.records import PlannedStep, RunRecord
@@ -47,7 +49,8 @@ class Plan(TypedDict):
     """Empty: the next run begins a new one."""
     notebook: str
     notes: list[str]
-    """What concerns the run as a whole: it is held, of another version, not yours."""
+    """What concerns the run as a whole: it is held, of another version, not yours; and
+    cells at which it stops."""
     steps: list[PlanLine]
 
 
@@ -57,6 +60,8 @@ class _Target:
 
     notebook: Path
     steps: Sequence[Outlined]
+    wrong: Sequence[BadStep]
+    """Step lines that can't be read."""
     start: Wish
     run_id: str
     notices: dict[str, list[str]]
@@ -84,7 +89,7 @@ def plan_notebook(reader: Reader, notebook: Path, run_id: str = "") -> Plan:
     BadNotebook
         If the file is missing, empty or broken.
     BadStep
-        If a step line is wrong.
+        If the start line is wrong. A wrong step line becomes a note.
     NotFound
         If there is no such run.
     """
@@ -175,11 +180,6 @@ def predictions(
     return predict(steps, known, Paths(notebook.absolute().parent))
 
 
-def outline_of(notebook: Path) -> list[Outlined]:
-    """Return the outline of a notebook file; see `outline`."""
-    return outline(read_sources(notebook), parse_body)
-
-
 def _target(reader: Reader, notebook: Path, run_id: str) -> _Target:
     """Find the run that a notebook would go on with."""
     sources = read_sources(notebook)
@@ -193,13 +193,13 @@ def _target(reader: Reader, notebook: Path, run_id: str) -> _Target:
         run_id = start.run_id if start.run_id in known else ""
     else:
         run_id = reader.current(notebook.stem) or ""
-    found = outline(sources, parse_body)
-    return _Target(notebook, found, start, run_id, notices(sources))
+    steps, wrong = outline(sources, parse_body), wrong_lines(sources)
+    return _Target(notebook, steps, wrong, start, run_id, notices(sources))
 
 
 def _notes(reader: Reader, target: _Target) -> list[str]:
     """Return what concerns the run as a whole."""
-    notes = [_foreign(reader)]
+    notes = [_foreign(reader), *(f"it stops at {wrong}" for wrong in target.wrong)]
     if target.run_id:
         run = reader.run(target.run_id)
         notes += [_other_version(run, target.start.version), _held(reader, run)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nbckpt.errors import BadStep
+from nbckpt.cells import parse_body, read_sources
+from nbckpt.plan import wrong_lines
 from nbckpt.records import (
     Event,
     Fingerprint,
@@ -16,8 +17,9 @@ from nbckpt.records import (
 )
 from nbckpt.resume import differences
 from nbckpt.verbs.opening import require_step
+from nbckpt.verbs.outline import outline
 from nbckpt.verbs.pages import Page, Table, duration, listed, moment, size
-from nbckpt.verbs.planning import notebook_of, outline_of, predictions
+from nbckpt.verbs.planning import notebook_of, predictions
 from nbckpt.verbs.prediction import Prediction
 
 if TYPE_CHECKING:
@@ -173,13 +175,11 @@ def _now(reader: Reader, run: RunRecord, step: str) -> Prediction | None:
     notebook = notebook_of(reader, run)
     if notebook is None:
         return None
-    try:
-        outline = outline_of(notebook)
-    except BadStep as error:  # of any cell: what is recorded of this one holds
-        return Prediction("unknown", error.what)
-    found = predictions(reader, notebook, run.run_id, outline)
-    gone = Prediction("unknown", "the notebook has no such step any more")
-    return found.get(step, gone)
+    sources = read_sources(notebook)
+    found = predictions(reader, notebook, run.run_id, outline(sources, parse_body))
+    gone = ["the notebook has no such step any more"]
+    reason = "; ".join(gone + [wrong.what for wrong in wrong_lines(sources)])
+    return found.get(step, Prediction("unknown", reason))
 
 
 def show_page(data: StepRecordView) -> Page:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,4 +87,5 @@ def run_named(reader: Reader, target: str) -> RunRecord:
     notebook = notebook_named(target)
     if notebook is None:
         return choose_run(reader, target)
-    return choose_run(reader, stem=notebook.stem)
+    begin = f"Begin one: nbckpt run {shlex.quote(str(notebook))}"
+    return choose_run(reader, stem=notebook.stem, begin=begin)
