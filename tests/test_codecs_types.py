@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nbckpt.codecs.handles import revive_entry
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -283,6 +285,16 @@ KEPT: dict[str, tuple[str, str]] = {
     "string io": ("x = io.StringIO('abc'); x.read(1)", "x.read() == 'bc'"),
     "template": ("x = string.Template('$a')", "x.substitute(a=1) == '1'"),
     "closed file": ("x = open(TMP + '/w', 'w'); x.close()", "x.closed and x.name.endswith('/w')"),
+    "closed listing": ("with os.scandir('/') as x: pass", "list(x) == []"),
+    "spent listing": ("x = os.scandir('/'); list(x)", "next(x, None) is None"),
+    "entry of a folder": (
+        "os.mkdir(TMP + '/d'); os.mkdir(TMP + '/d/e'); x = [*os.scandir(TMP + '/d')]",
+        "x[0].path == TMP + '/d/e' and x[0].is_dir()",
+    ),
+    "entry of this folder": (
+        "x = next(e for e in os.scandir() if e.is_dir() or e.is_file())",
+        "x.path == './' + x.name and os.path.exists(x)",
+    ),
     "standard stream": ("x = sys.stderr", "x is sys.stderr"),
     "closed connection": ("x = sqlite3.connect(':memory:'); x.close()", "type(x) is sqlite3.Connection"),
     "closed socket": ("x = socket.socket(); x.close()", "x.fileno() == -1"),
@@ -344,6 +356,11 @@ REFUSED: dict[str, tuple[str, str]] = {
     "coroutine": ("async def c(): pass\nx = c()", "x"),
     "asynchronous generator": ("async def c(): yield 1\nx = c()", "x"),
     "asyncio future": ("x = asyncio.new_event_loop().create_future()", "x"),
+    "listing not at its end": ("x = os.scandir('/'); next(x)", "x"),
+    "entry by number": (
+        "f = os.open('/', os.O_RDONLY); x = [*os.scandir(f)][0]; os.close(f); del f",
+        "x",
+    ),
     "file open to read": ("x = open('/etc/hostname')", "x"),
     "file open to write": ("x = open(TMP + '/wf', 'w')", "x"),
     "binary file": ("x = open(TMP + '/wb', 'wb')", "x"),
@@ -590,3 +607,10 @@ def test_values_come_back_or_run_again_through_real_step_cells(tmp_path: Path) -
         decision, reason, _ = second[label]
         assert decision == "Run"
         assert reason.startswith(f"it can't be kept: {REFUSED[label][1]}: ")
+
+
+def test_entry_whose_file_is_gone_is_not_made_up(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    assert revive_entry(f"{tmp_path}/", "a").path == str(tmp_path / "a")
+    with pytest.raises(FileNotFoundError, match="no such entry"):
+        revive_entry(f"{tmp_path}/", "b")

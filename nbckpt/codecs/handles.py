@@ -8,12 +8,14 @@ kept by anybody, and is refused with its path.
 from __future__ import annotations
 
 import concurrent.futures
+import errno
 import io
 import os
 import queue
 import re
 import socket
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ import threading
 import types
 import weakref
 from multiprocessing.pool import Pool
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -253,6 +256,50 @@ def revive_generator() -> Any:
     return generator
 
 
+def _listing(_: Any) -> Reduction:
+    """Keep a listing of a folder that is over.
+
+    It can't be asked without taking its next entry; but one that is not over holds its
+    folder open, and mostly no folder is.
+    """
+    # A whole list first: the folder of the numbers is closed again then.
+    if any(map(_is_open_folder, list(Path("/dev/fd").iterdir()))):
+        return "a listing of a folder that may not be over; make it a list"
+    return revive_listing, ()
+
+
+def _is_open_folder(number: Path) -> bool:
+    """Tell whether a folder is open under a number."""
+    try:
+        return stat.S_ISDIR(os.fstat(int(number.name)).st_mode)
+    except OSError:  # the one by which the numbers were listed
+        return False
+
+
+def revive_listing() -> Any:
+    """Return a listing that is over; called while decoding."""
+    listing = os.scandir(os.sep)
+    listing.close()
+    return listing
+
+
+def _entry(entry: os.DirEntry[Any]) -> Reduction:
+    """Keep an entry of a folder as its place."""
+    folder = entry.path[: len(entry.path) - len(entry.name)]
+    if not folder:
+        return "an entry of a folder that was opened by number; keep its name"
+    return revive_entry, (folder, entry.name)
+
+
+def revive_entry(folder: Any, name: Any) -> Any:
+    """List a folder again; called while decoding."""
+    with os.scandir(folder) as listing:
+        for entry in listing:
+            if entry.name == name:
+                return entry
+    raise FileNotFoundError(errno.ENOENT, "no such entry any more", folder + name)
+
+
 def _match(match: re.Match[Any]) -> Reduction:
     """Keep a match as the place where its pattern matches."""
     again = match.re.match(match.string, match.start(), match.endpos)
@@ -296,6 +343,7 @@ _BY_TYPE: dict[type, Callable[[Any], Reduction]] = {
     types.AsyncGeneratorType: _refused("an asynchronous generator"),
     types.FrameType: _refused("a frame"),
     types.TracebackType: _refused("a traceback"),
+    os.DirEntry: _entry,
     re.Match: _match,
     weakref.ref: _refused("a weak reference"),
     weakref.WeakValueDictionary: _refused("a weak dictionary"),
@@ -307,6 +355,7 @@ _BY_TYPE: dict[type, Callable[[Any], Reduction]] = {
 }
 _BY_NAME: dict[str, Callable[[Any], Reduction]] = {
     "ipykernel.iostream.OutStream": _stream,
+    "posix.ScandirIterator": _listing,
     "_asyncio.Task": _refused("an asyncio task"),
     "_asyncio.Future": _refused("an asyncio future"),
     "_ctypes._Pointer": _refused("a pointer"),
