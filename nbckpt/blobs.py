@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import xxhash
 from blake3 import blake3
 
-from nbckpt.chunks import Chunk, ChunkIndex, Manifest
+from nbckpt.chunks import Chunk, ChunkIndex, Manifest, cuts
 from nbckpt.errors import StoreDamaged
 from nbckpt.places import sync_folder
 from nbckpt.records import Stretch
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-CHUNK_BYTES = 256 << 10
 PAGE_BYTES = 4096
 MAPPED_BYTES = 64 << 10
 """Buffers from this size on begin on a page, so that they can be mapped."""
@@ -62,7 +61,9 @@ class PackWriter:
         self._written = 0
         self._handle: int | None = None
 
-    def add(self, data: memoryview, glances: list[bytes] | None = None) -> list[object]:
+    def add(
+        self, data: memoryview, glances: list[bytes] | None = None, row: int = 0
+    ) -> list[object]:
         """Add bytes and return their place in the manifest.
 
         Parameters
@@ -71,6 +72,8 @@ class PackWriter:
             One-dimensional, of bytes.
         glances : list of bytes, optional
             XXH3 of each chunk, if the caller has them.
+        row : int, optional
+            Bytes of one row, if the bytes are an array's; see `nbckpt.chunks.cuts`.
 
         Returns
         -------
@@ -80,10 +83,10 @@ class PackWriter:
         first = len(self.chunks)
         if data.nbytes >= MAPPED_BYTES:
             self._pad()
-        for number, start in enumerate(range(0, data.nbytes, CHUNK_BYTES)):
+        for number, piece in enumerate(cuts(data.nbytes, row)):
             glance = glances[number] if glances else None
             self._before = self.chunks[-1:] if number else []
-            self.chunks.append(self._chunk(data[start : start + CHUNK_BYTES], glance))
+            self.chunks.append(self._chunk(data[piece], glance))
         return [first, len(self.chunks) - first, data.nbytes, data.readonly]
 
     def _chunk(self, data: memoryview, glance: bytes | None) -> Chunk:
@@ -296,23 +299,22 @@ class PackReader:
             raise _damaged(chunk.pack)
 
 
-def glances(data: memoryview) -> list[bytes]:
+def glances(data: memoryview, row: int = 0) -> list[bytes]:
     """Return the XXH3 digest of each chunk.
 
     Parameters
     ----------
     data : memoryview
         One-dimensional, of bytes.
+    row : int, optional
+        As for `PackWriter.add`.
 
     Returns
     -------
     list of bytes
-        One for each 256 KiB.
+        One for each piece of `nbckpt.chunks.cuts`.
     """
-    return [
-        xxhash.xxh3_128_digest(data[start : start + CHUNK_BYTES])
-        for start in range(0, data.nbytes, CHUNK_BYTES)
-    ]
+    return [xxhash.xxh3_128_digest(data[piece]) for piece in cuts(data.nbytes, row)]
 
 
 def _is_one_piece(chunks: list[Chunk]) -> bool:

@@ -9,9 +9,35 @@ from typing import TYPE_CHECKING
 from nbckpt.records import dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+CHUNK_BYTES = 256 << 10
+ROW_BYTES = 1 << 20
+"""Rows of an array from this size on are cut each for itself."""
 ENTRY = struct.Struct("<IQI32s")
+
+
+def cuts(size: int, row: int = 0) -> Iterator[slice]:
+    """Yield where bytes are cut into chunks.
+
+    Parameters
+    ----------
+    size : int
+        Number of bytes.
+    row : int, optional
+        Bytes of one row, such as a column of a frame. Large rows begin a chunk, so that
+        they are found again where another row was changed or taken out.
+
+    Yields
+    ------
+    slice
+        Of 256 KiB, less at the end and at the end of a large row.
+    """
+    stretch = row if row >= ROW_BYTES else max(size, 1)
+    for begin in range(0, size, stretch):
+        end = min(begin + stretch, size)
+        for start in range(begin, end, CHUNK_BYTES):
+            yield slice(start, min(start + CHUNK_BYTES, end))
 
 
 @dataclass(frozen=True, slots=True)

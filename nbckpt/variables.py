@@ -152,9 +152,9 @@ def save(changed: Changes, writer: PackWriter) -> list[dict[str, Any]]:
 
 def save_encoded(encoded: Encoded, writer: PackWriter) -> dict[str, Any]:
     """Add one stream and its buffers to a pack."""
-    buffers = zip(encoded.buffers, encoded.glances, strict=True)
+    buffers = zip(encoded.buffers, encoded.glances, encoded.rows, strict=True)
     return {
-        "buffers": [writer.add(buffer, marks) for buffer, marks in buffers],
+        "buffers": [writer.add(*buffer) for buffer in buffers],
         "stream": writer.add(encoded.stream.toreadonly()),
     }
 

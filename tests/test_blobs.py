@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nbckpt.blobs import (
-    CHUNK_BYTES,
     INLINE_BYTES,
     MAPPED_BYTES,
     PAGE_BYTES,
@@ -16,7 +15,7 @@ from nbckpt.blobs import (
     PackWriter,
     glances,
 )
-from nbckpt.chunks import ChunkIndex
+from nbckpt.chunks import CHUNK_BYTES, ChunkIndex
 from nbckpt.errors import StoreDamaged
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ SIZES = [
     MAPPED_BYTES,
     MAPPED_BYTES + 1,
     CHUNK_BYTES - 1,
-    CHUNK_BYTES,
     CHUNK_BYTES + 1,
     3 * CHUNK_BYTES + 77,
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nbckpt.chunks import Chunk, ChunkIndex, Manifest
+import pytest
+
+from nbckpt.chunks import Chunk, ChunkIndex, Manifest, cuts
 
 
 def test_manifest_comes_back_equal() -> None:
@@ -19,3 +21,25 @@ def test_chunks_of_dropped_packs_are_forgotten_and_others_are_not() -> None:
     index.drop(["a"])
     assert index.by_digest == {kept.digest: kept}
     assert index.by_glance == {}
+
+
+K, M = 1 << 10, 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("size", "row", "lengths"),
+    [
+        (0, 0, []),
+        (0, 2 * M, []),
+        (5, 0, [5]),
+        (256 * K + 1, 0, [256 * K, 1]),
+        (512 * K, 128 * K, [256 * K] * 2),
+        (2 * M + 20, M + 10, [*[256 * K] * 4, 10] * 2),
+        (2 * M, 2 * M, [256 * K] * 8),
+        (M + 30, M + 20, [*[256 * K] * 4, 20, 10]),
+    ],
+)
+def test_large_rows_begin_a_chunk(size: int, row: int, lengths: list[int]) -> None:
+    found = list(cuts(size, row))
+    assert [piece.stop - piece.start for piece in found] == lengths
+    assert b"".join(bytes(size)[piece] for piece in found) == bytes(size)

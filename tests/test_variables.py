@@ -217,3 +217,46 @@ def test_credentials_are_told_by_the_names_of_variables(
         monkeypatch.delenv(name)
     monkeypatch.setenv(variable, value)
     assert Secrets.of_environment().are_in(value.encode()) is found
+
+
+def written(folder: Path, name: str, index: ChunkIndex, changed: Changes) -> int:
+    """Return the bytes that a checkpoint adds to a store."""
+    writer = PackWriter(folder, name, index)
+    _, whole = writer.finish({"components": save(changed, writer)})
+    return len(whole) if whole else (folder / f"{name}.pack").stat().st_size
+
+
+@pytest.mark.parametrize("column", ["a", "e", "j"])
+@pytest.mark.parametrize("change", ["df[c] = 0.5", "df[c] = df[c] * 2", "del df[c]"])
+def test_changed_column_of_a_frame_is_written_alone(
+    tmp_path: Path, column: str, change: str
+) -> None:
+    rows, index = 150_003, ChunkIndex()
+    _, namespace = made(
+        "import pandas as pd\nrng = np.random.default_rng(0)\n"
+        f"df = pd.DataFrame({{k: rng.random({rows}) for k in 'abcdefghij'}})"
+    )
+    frame, others = {"df": namespace["df"]}, {**namespace, "c": column}
+    nothing = take({}, namespace)
+    first = changes(nothing, take(frame, namespace, nothing))
+    assert written(tmp_path, "p", index, first) > 10 * rows * 8
+    exec(change, others)  # noqa: S102 - the next step's body
+    second = changes(nothing, take(frame, namespace, nothing))
+    assert written(tmp_path, "q", index, second) < 1.3 * rows * 8
+
+
+def test_frame_without_one_of_its_columns_comes_back(tmp_path: Path) -> None:
+    source = "import pandas as pd\ndf = pd.DataFrame(np.arange(3e6).reshape(10, -1).T)"
+    changed, namespace = made(source)
+    index = ChunkIndex()
+    assert written(tmp_path, "p", index, changed) > 24_000_000
+    del namespace["df"][4]
+    nothing = take({}, namespace)
+    again = changes(nothing, take({"df": namespace["df"]}, namespace, nothing))
+    writer = PackWriter(tmp_path, "q", index)
+    stretch, whole = writer.finish({"components": save(again, writer)})
+    packs = PackReader(tmp_path, {"q": whole}.get)
+    for _ in range(2):
+        frame = load(packs.manifest(stretch), packs, {})["df"]
+        assert frame.equals(namespace["df"])
+        frame.iloc[5, 5] = -1.0

@@ -69,6 +69,8 @@ class Encoded:
     buffers: list[memoryview]
     digest: str
     """Differs if a restore would give anything else; for use within one process."""
+    rows: list[int]
+    """Bytes of one row of each buffer; 0: it has none."""
     glances: list[list[bytes]]
     links: frozenset[Any]
     """What ties the names to others: ids of changeable objects, shared memory."""
@@ -121,6 +123,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         self.storages: dict[Any, Any] = {}
         self.types: set[type] = set()
         self._buffers: list[memoryview] = []
+        self._rows: list[int] = []
         self._kept: list[Any] = []
         self._met: list[Any] = []
         self._views: dict[int, set[int]] = {}
@@ -148,7 +151,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
                 self._refused.append((self._values, str(error)))
             links = self._find_links()
         stream = self._target.getbuffer()
-        marks = [glances(buffer) for buffer in self._buffers]
+        marks = list(map(glances, self._buffers, self._rows))
         refusals = [self._locate(value, reason) for value, reason in self._refused]
         # The pickler holds itself through its callback: without this, values that the
         # user deletes would live until the next full collection.
@@ -158,6 +161,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         return Encoded(
             stream=stream,
             buffers=self._buffers,
+            rows=self._rows,
             digest=_digest(stream, marks),
             glances=marks,
             links=links,
@@ -182,6 +186,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         if raw.nbytes < IN_BAND_BYTES:
             return True
         self._buffers.append(raw)
+        self._rows.append(_row_bytes(memoryview(buffer)))
         return False
 
     def reducer_override(self, obj: Any) -> Any:
@@ -348,6 +353,13 @@ def _which_module(obj: Any, name: str) -> str:
 def _placeholder(identity: int) -> Any:
     """Refuse to decode what was never encoded."""
     raise ValueError(f"value {identity} was not kept")
+
+
+def _row_bytes(array: memoryview) -> int:
+    """Return the bytes of what lies together under an array's first index."""
+    if array.ndim < 2 or not array.c_contiguous or not array.nbytes:  # noqa: PLR2004
+        return 0
+    return array.nbytes // len(array)
 
 
 def _digest(stream: memoryview, marks: list[list[bytes]]) -> str:
