@@ -14,6 +14,7 @@ from nbckpt.errors import NbckptError, WaitingForAnswer
 if TYPE_CHECKING:
     from nbckpt.decisions import check, decide, evidence, note, unknown
     from nbckpt.loops import items
+    from nbckpt.maps import map  # noqa: A004 - what it is
     from nbckpt.questions import ask
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "evidence",
     "items",
     "load_ipython_extension",
+    "map",
     "note",
     "unknown",
     "unload_ipython_extension",
@@ -37,6 +39,7 @@ HOMES = {
     "decide": "decisions",
     "evidence": "decisions",
     "items": "loops",
+    "map": "maps",
     "note": "decisions",
     "unknown": "decisions",
 }

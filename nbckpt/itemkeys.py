@@ -43,6 +43,12 @@ class Source(Generic[T]):
         self._items = items
         self._key = key
         self._place = place
+        self._seen: dict[str, None] = {}
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys of the items that were looked at, in order."""
+        return list(self._seen)
 
     def pairs(self, ledger: Ledger) -> Iterable[tuple[str, str, T]]:
         """Return key, digest of the value, and item.
@@ -62,7 +68,7 @@ class Source(Generic[T]):
         BadStep
             If two items have the same key.
         """
-        seen: dict[str, None] = {}
+        seen = self._seen
         if self.is_lazy:
             ledger.expect(_length(self._items))
             return (self._pair(item, seen) for item in self._items)

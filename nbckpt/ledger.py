@@ -327,6 +327,10 @@ class Ledger:
             contents=self._saved.contents if self._saved else record.contents,
         )
 
+    def result_key(self, key: str) -> str:
+        """Return where the bytes of an item's result lie."""
+        return f"{key_of('result', self.record)}/{key}"
+
     def inside(self, key: str) -> str:
         """Return what the names of loops inside an item begin with.
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 import types
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
-from urllib.parse import quote
 
-from nbckpt import current
+from nbckpt import begun, current
 from nbckpt.errors import BadStep, StopForHuman
 from nbckpt.itemkeys import Source
 from nbckpt.keys import STEP_NAME
@@ -71,23 +69,24 @@ class ItemLoop(Generic[T]):
     def __init__(
         self, place: Place, ledger: Ledger, source: Source[T], on_error: OnError
     ) -> None:
-        self._place = place
-        self._ledger = ledger
+        self.place = place
+        self.ledger = ledger
         self._source = source
         self._on_error = on_error
         kept = ledger.record.kept
         self._savepoint = Savepoint(place, kept) if kept else None
         self._restored: Restored | None = None
-        self._is_inner = _inside.get() is not None
+        self._is_inner = begun.inside.get() is not None
         self._is_used = False
         self._left_at: tuple[Any, int] | None = None
         self.in_flight = ""
         self._failed: BaseException | None = None
+        self._result: tuple[Any, bytes | None] = [], None
 
     @property
     def errors(self) -> tuple[ItemError, ...]:
         """Items that failed and were not done since."""
-        return self._ledger.errors
+        return self.ledger.errors
 
     def failed(self, error: BaseException) -> None:
         """Note that the item at hand failed; called in the loop's body.
@@ -112,23 +111,35 @@ class ItemLoop(Generic[T]):
         """Yield the items that are not done."""
         if self._is_used:
             raise BadStep(
-                f"step {self._place.step.name}: a loop over items was begun twice",
+                f"step {self.place.step.name}: a loop over items was begun twice",
                 "Call nbckpt.items(…) where each loop begins",
             )
         self._is_used = True
-        pairs = self._source.pairs(self._ledger)
+        return self._run(self.look())
+
+    def look(self) -> Iterable[tuple[str, str, T]]:
+        """Return key, digest of the value, and item, of all; take over what is done."""
+        pairs = self._source.pairs(self.ledger)
         self._go_on()
-        return self._run(pairs)
+        return pairs
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys of all items that were looked at, in order."""
+        return self._source.keys
+
+    def returned(self, kept: Any, data: bytes | None) -> None:
+        """Take what is kept of the item at hand; see `Ledger.end_item`."""
+        self._result = kept, data
 
     def _run(self, pairs: Iterable[tuple[str, str, T]]) -> Iterator[T]:
         """Yield what is not done, and take note of what comes of it."""
-        ledger, outer_item, outer = self._ledger, current.item.get(), _inside.get()
-        path = f"{outer_item}/{{}}" if outer is not None else ""
+        ledger, outer_item, outer = self.ledger, current.item.get(), begun.inside.get()
         for key, value, item in self._not_done(pairs):
             ledger.begin(key, item)
             self.in_flight = key
-            current.item.set(path.format(quote(key, safe="")) if path else key)
-            _inside.set(self)
+            current.item.set(begun.path(key))
+            begun.inside.set((ledger, key))
             try:
                 yield item
             except GeneratorExit:
@@ -137,18 +148,18 @@ class ItemLoop(Generic[T]):
                 raise
             finally:
                 current.item.set(outer_item)
-                _inside.set(outer)
+                begun.inside.set(outer)
             self._end_item(key, value)
         self._bind()
-        self._end()
+        self.close()
 
     def _not_done(
         self, pairs: Iterable[tuple[str, str, T]]
     ) -> Iterator[tuple[str, str, T]]:
         """Pass over what is done; what was kept stands before the first that is not."""
-        left = len(self._ledger.done)
+        left = len(self.ledger.done)
         for key, value, item in pairs:
-            if left and self._ledger.is_done(key, value):
+            if left and self.ledger.is_done(key, value):
                 left -= 1
                 if not left:
                     self._bind()
@@ -159,12 +170,14 @@ class ItemLoop(Generic[T]):
     def _end_item(self, key: str, value: str) -> None:
         """Take note of an item that is done or failed."""
         self.in_flight, failed, self._failed = "", self._failed, None
-        ledger = self._ledger
+        ledger = self.ledger
         if failed is not None:
             ledger.fail_item(key, failed)
             return
         lasting = ledger.has_lasting
-        ledger.end_item(key, value)
+        (kept, data), self._result = self._result, ([], None)
+        if kept is not None:
+            ledger.end_item(key, value, kept, data)
         savepoint = self._savepoint
         if savepoint is not None and (lasting or self._is_save_due(savepoint)):
             ledger.keep(savepoint.take())
@@ -173,15 +186,15 @@ class ItemLoop(Generic[T]):
 
     def _is_save_due(self, savepoint: Savepoint) -> bool:
         """Tell whether the kept names are saved after this item."""
-        return self._ledger.is_due if self._ledger.every else savepoint.is_due
+        return self.ledger.is_due if self.ledger.every else savepoint.is_due
 
-    def _end(self) -> None:
+    def close(self) -> None:
         """Write that the loop came to its end."""
-        if self._savepoint and self._ledger.pending and not self._ledger.is_ready:
-            self._ledger.keep(self._savepoint.take())
-        self._ledger.end(durable=not self._is_inner)
+        if self._savepoint and self.ledger.pending and not self.ledger.is_ready:
+            self.ledger.keep(self._savepoint.take())
+        self.ledger.end(durable=not self._is_inner)
         if self.errors:
-            name, count = self._place.step.name, self._ledger.record.failed
+            name, count = self.place.step.name, self.ledger.record.failed
             sys.stderr.write(
                 f"nbckpt: step {name}: {count} of its items failed "
                 f"(nbckpt show {name}); they run again if the step does\n"
@@ -189,7 +202,7 @@ class ItemLoop(Generic[T]):
 
     def _go_on(self) -> None:
         """Take over what an attempt of the same lineage left, and say what is odd."""
-        ledger, step = self._ledger, self._place.step.name
+        ledger, step = self.ledger, self.place.step.name
         before = ledger.earlier
         if before is None or not ledger.done:
             return
@@ -210,9 +223,9 @@ class ItemLoop(Generic[T]):
 
     def _tell_changed(self, done: str) -> None:
         """Say which names the items that are done changed without being kept."""
-        step = self._place.step
-        told = {*self._ledger.record.kept, *step.ignore}
-        carried = sorted(self._place.body.carried - told)
+        step = self.place.step
+        told = {*self.ledger.record.kept, *step.ignore}
+        carried = sorted(self.place.body.carried - told)
         changed = [name for name in carried if self._is_data(name)]
         if changed:
             _say(
@@ -224,9 +237,9 @@ class ItemLoop(Generic[T]):
 
     def _load(self, savepoint: Savepoint) -> str:
         """Load what was kept; return why that can't be."""
-        before = self._ledger.earlier
+        before = self.ledger.earlier
         assert before is not None
-        new = set(self._ledger.record.kept) - set(before.kept)
+        new = set(self.ledger.record.kept) - set(before.kept)
         if new or before.contents is None:
             return f"keep names {', '.join(sorted(new)) or 'what'} was not kept before"
         try:
@@ -243,7 +256,7 @@ class ItemLoop(Generic[T]):
 
     def _is_data(self, name: str) -> bool:
         """Tell whether a name holds something that can be built up."""
-        value = self._place.session.names.get(name)
+        value = self.place.session.names.get(name)
         return value is not None and not isinstance(
             value, (types.ModuleType, types.FunctionType, type)
         )
@@ -258,16 +271,8 @@ class ItemLoop(Generic[T]):
         """
         key, self.in_flight = self.in_flight, ""
         if key and error is not None and _is_left_by(error, self._left_at):
-            self._ledger.fail_item(key, error)
-        self._ledger.flush(durable=error is not None)
-
-    @property
-    def inner_prefix(self) -> str:
-        """What the names of loops inside the item at hand begin with."""
-        return self._ledger.inside(self.in_flight)
-
-
-_inside: ContextVar[ItemLoop[Any] | None] = ContextVar("nbckpt_loop", default=None)
+            self.ledger.fail_item(key, error)
+        self.ledger.flush(durable=error is not None)
 
 
 def items(
@@ -311,9 +316,9 @@ def items(
     place = current.place("items")
     names = (keep,) if isinstance(keep, str) else tuple(keep)
     _check(place, every, on_error, name)
-    ledger = Ledger(place, _identity(place, name), names, every)
+    ledger = Ledger(place, begun.identity(place, name), names, every)
     loop = ItemLoop(place, ledger, Source(iterable, key, place), on_error)
-    _begun[-1].loops.append(loop)
+    begun.note(loop)
     return loop
 
 
@@ -328,59 +333,6 @@ def _check(place: Place, every: int | None, on_error: str, name: str) -> None:
         raise BadStep(
             f"step {step}: name={name!r} of a loop", "Use letters, digits and _ . -"
         )
-
-
-class _Begun:
-    """The loops that a body has begun so far."""
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.names: set[str] = set()
-        self.loops: list[ItemLoop[Any]] = []
-
-
-_begun: list[_Begun] = []
-
-
-def _identity(place: Place, name: str) -> str:
-    """Return a loop's name within its step, unique and the same in each attempt."""
-    if not _begun or _begun[-1].place is not place:
-        _begun[:] = [_Begun(place)]
-    names, outer = _begun[-1].names, _inside.get()
-    prefix = outer.inner_prefix if outer is not None else ""
-    number = 1
-    found = prefix + (name or str(number))
-    while found in names:
-        if name:
-            raise BadStep(
-                f"step {place.step.name}: two loops have the name {name!r}",
-                "Give each its own",
-            )
-        number += 1
-        found = f"{prefix}{number}"
-    names.add(found)
-    return found
-
-
-def begin_again() -> None:
-    """Take note that a body begins once more, as after ``--retries``."""
-    ended(None)
-    _begun.clear()
-
-
-def ended(error: BaseException | None) -> None:
-    """Write what is pending of a body that ended, and which item it failed in.
-
-    Parameters
-    ----------
-    error : BaseException or None
-        What the body raised; None: nothing, or not known.
-    """
-    begun, _begun[:] = list(_begun), []
-    current.item.set("")
-    _inside.set(None)
-    for loop in [loop for one in begun for loop in one.loops]:
-        loop.ended(error)
 
 
 def _is_left_by(error: BaseException, left_at: tuple[Any, int] | None) -> bool:

@@ -19,7 +19,7 @@ from tenacity import (
     wait_exponential,
 )
 
-from nbckpt import ambient, current, loops, proofs
+from nbckpt import ambient, begun, current, proofs
 from nbckpt.completion import Running, aliases, completion
 from nbckpt.errors import (
     Fenced,
@@ -123,7 +123,7 @@ class Runner:
             running.step.name, running.step.checks, self.session.namespace
         )
         self.running = None
-        loops.ended(None)
+        begun.ended(None)
         current.end()
         self._save(running)
 
@@ -142,7 +142,7 @@ class Runner:
             retry=retry_if_exception(_may_pass),
             reraise=True,
         ):
-            loops.begin_again()
+            begun.begin_again()
             yield trial
 
     def fail(self, error: BaseException | None) -> None:
@@ -161,7 +161,7 @@ class Runner:
         self.session.watch.stop()
         self.session.stillness.settle()
         try:
-            loops.ended(error)
+            begun.ended(error)
         except (Fenced, NbckptError, OSError) as failure:
             sys.stderr.write(f"nbckpt: {failure}\n")
         text = ": ".join(part for part in (type(error).__name__, str(error)) if part)

@@ -18,6 +18,7 @@ PUBLIC = [
     "evidence",
     "items",
     "load_ipython_extension",
+    "map",
     "note",
     "unknown",
     "unload_ipython_extension",

@@ -1,0 +1,166 @@
+"""A function over items: results in order, those of done items restored."""
+
+from __future__ import annotations
+
+import builtins
+import datetime as dt
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nbckpt import current, maps
+from tests.notebook import Notebook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ALONE, THREADS = "None", "POOL(3)"
+MAP = """%%step a
+found = nbckpt.map(WORK, range(8), executor={executor}, on_error="{on_error}")
+"""
+
+
+class Work:
+    """What the notebook maps: notes its items, and fails at some."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.items: list[str] = []
+        self.bad: set[int] = set()
+        self.error: type[BaseException] = ValueError
+        self.make: Any = lambda n: n * n
+
+    def __call__(self, item: int) -> Any:
+        self.items.append(current.item.get())
+        if item in self.bad:
+            raise self.error(item)
+        self.seen.append(item)
+        return self.make(item)
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Work:
+    found = Work()
+    monkeypatch.setattr(builtins, "WORK", found, raising=False)
+    monkeypatch.setattr(builtins, "POOL", ThreadPoolExecutor, raising=False)
+    return found
+
+
+@pytest.fixture
+def notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Notebook]:
+    monkeypatch.chdir(tmp_path)
+    found = Notebook(capsys)
+    found.run("import nbckpt")
+    yield found
+    found.close()
+
+
+def cell(executor: str, on_error: str = "stop") -> str:
+    return MAP.format(executor=executor, on_error=on_error)
+
+
+def again(notebook: Notebook, work: Work, source: str) -> list[int]:
+    """Run a cell in a new kernel without failures; return what was worked on."""
+    notebook.restart()
+    notebook.run("import nbckpt")
+    work.seen.clear()
+    work.bad.clear()
+    notebook.run(source)
+    return sorted(work.seen)
+
+
+both = pytest.mark.parametrize("executor", [ALONE, THREADS])
+
+
+@both
+def test_results_come_in_the_order_of_the_items(
+    notebook: Notebook, work: Work, executor: str
+) -> None:
+    notebook.run(cell(executor))
+    assert notebook.names["found"] == [n * n for n in range(8)]
+    assert sorted(work.items) == [str(n) for n in range(8)]
+
+
+@both
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: n * n,
+        lambda n: (n, str(n)),
+        lambda n: {n: dt.date(2024, 1, n + 1)},
+        lambda _: None,
+    ],
+    ids=["number", "tuple", "dates", "none"],
+)
+def test_results_of_done_items_are_restored_as_they_were(
+    notebook: Notebook, work: Work, executor: str, make: Any
+) -> None:
+    work.make, work.bad = make, {5}
+    source = cell(executor)
+    assert isinstance(notebook.error(source), ValueError)
+    done = set(work.seen)
+    assert again(notebook, work, source) == sorted(set(range(8)) - done)
+    assert notebook.names["found"] == [make(n) for n in range(8)]
+
+
+@both
+def test_map_that_continues_lists_errors_and_leaves_none(
+    notebook: Notebook, work: Work, executor: str
+) -> None:
+    work.bad = {2, 5}
+    notebook.run(cell(executor, "continue"))
+    assert notebook.names["found"] == [0, 1, None, 9, 16, None, 36, 49]
+    (loop,) = notebook.journal.loops(notebook.session.run_id)
+    assert sorted(error.item for error in loop.errors) == ["2", "5"]
+    assert "2 of its items failed" in notebook.told()
+
+
+@both
+def test_interrupt_keeps_what_is_done(
+    notebook: Notebook, work: Work, executor: str
+) -> None:
+    work.bad, work.error = {6}, KeyboardInterrupt
+    source = cell(executor)
+    notebook.run(source, fine=False)
+    done = set(work.seen)
+    assert len(done) >= 4
+    assert again(notebook, work, source) == sorted(set(range(8)) - done)
+    assert notebook.names["found"] == [n * n for n in range(8)]
+
+
+def test_result_that_can_not_be_kept_makes_its_item_run_again(
+    notebook: Notebook, work: Work
+) -> None:
+    work.make = lambda n: (m for m in ()) if n == 1 else n
+    work.bad = {5}
+    source = cell(ALONE)
+    notebook.error(source)
+    assert "the result of item 1 can't be kept" in notebook.told()
+    work.make = lambda n: n
+    assert again(notebook, work, source) == [1, 5, 6, 7]
+
+
+def test_result_that_is_lost_makes_its_item_run_again(
+    notebook: Notebook, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.make, work.bad = (lambda n: (n,)), {5}
+    source = cell(ALONE)
+    notebook.error(source)
+
+    def lost(*_: object) -> Any:
+        raise OSError("bad sector")
+
+    monkeypatch.setattr(maps.results, "restore", lost)
+    assert again(notebook, work, source) == list(range(8))
+
+
+def test_results_go_from_the_store_when_the_step_is_complete(
+    notebook: Notebook, work: Work
+) -> None:
+    work.make = lambda n: (n,)
+    notebook.run(cell(ALONE))
+    assert notebook.session.store.keys("result/") == []
