@@ -31,7 +31,9 @@ class ItemLoop(Generic[T]):
     -----
     An item is done when the loop asks for the next one. It is then passed over until the
     step completes or is asked to run again, unless its value under the same key is
-    another, or a file is gone that it was the first to write.
+    another, or a file is gone that it was the first to write; with ``keep`` all items
+    then begin anew, since what the one left can't be taken back (of an iterator, the
+    step stops and says so).
 
     Killed, the process loses the item in flight and at most 20 ms of items before it, or
     the items since the last of ``every``. With ``keep`` items are written together with
@@ -119,8 +121,27 @@ class ItemLoop(Generic[T]):
 
     def look(self) -> Iterable[tuple[str, str, T]]:
         """Return key, digest of the value, and item, of all; take over what is done."""
+        done = set(self.ledger.done)
         pairs = self._source.pairs(self.ledger)
+        if self._savepoint is not None and done and not self._source.is_lazy:
+            pairs = self._without_stale(list(pairs), done)
         self._go_on()
+        return pairs
+
+    def _without_stale(
+        self, pairs: list[tuple[str, str, T]], done: set[str]
+    ) -> list[tuple[str, str, T]]:
+        """Begin anew if a done item is another now: what it left can't be taken back."""
+        values = {key: value for key, value, _ in pairs}
+        fresh = {k for k, v in values.items() if self.ledger.is_done(k, v)}
+        stale = sorted(done - fresh)
+        if stale:
+            self.ledger.begin_anew()
+            _say(
+                self.place.step.name,
+                f"its items begin anew: item {stale[0]} was done and is another now, or "
+                "its file is gone, and what it left in the kept names can't be taken back",
+            )
         return pairs
 
     @property
@@ -164,6 +185,12 @@ class ItemLoop(Generic[T]):
                 if not left:
                     self._bind()
                 continue
+            if self._savepoint is not None and key in self.ledger.done:
+                raise BadStep(
+                    f"step {self.place.step.name}: item {key} was done and is another "
+                    "now, or its file is gone; what it left in the kept names stays",
+                    f"To do all items again: nbckpt rerun {self.place.step.name}",
+                )
             self._bind()
             yield key, value, item
 
@@ -178,11 +205,15 @@ class ItemLoop(Generic[T]):
         (kept, data), self._result = self._result, ([], None)
         if kept is not None:
             ledger.end_item(key, value, kept, data)
-        savepoint = self._savepoint
-        if savepoint is not None and (lasting or self._is_save_due(savepoint)):
-            ledger.keep(savepoint.take())
+        self._save(lasting=lasting)
         if lasting or (self._source.is_lazy and ledger.is_ready):
             ledger.write(durable=lasting)
+
+    def _save(self, *, lasting: bool) -> None:
+        """Save the kept names if it is time, or if the item did what lasts."""
+        savepoint = self._savepoint
+        if savepoint is not None and (lasting or self._is_save_due(savepoint)):
+            self.ledger.keep(savepoint.take())
 
     def _is_save_due(self, savepoint: Savepoint) -> bool:
         """Tell whether the kept names are saved after this item."""

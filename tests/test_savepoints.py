@@ -321,3 +321,40 @@ def test_save_waits_nine_times_what_it_took(
     )
     notebook.run(source.replace("--ignore stop", "--ignore stop --ignore work"))
     assert saves == [0, 3, 6, 7]
+
+
+def test_done_item_whose_file_is_gone_makes_kept_items_begin_anew(
+    notebook: Notebook,
+) -> None:
+    """Run again on top of what it left, the item would be in the list twice."""
+    source = LIST.replace(
+        "results.append", "open(f'{item}', 'w').close()\n    results.append"
+    )
+    fail_at(notebook, 4, source)
+    Path("2").unlink()
+    notebook.told()
+    notebook.run(source)
+    assert notebook.names["results"] == uninterrupted()
+    assert "begin anew: item 2" in notebook.told()
+
+
+def test_done_item_that_is_no_more_makes_kept_items_begin_anew(
+    notebook: Notebook,
+) -> None:
+    fail_at(notebook, 4, LIST)
+    notebook.run(LIST.replace("range(8)", "range(1, 8)"))
+    assert [item for item, _ in notebook.names["results"]] == list(range(1, 8))
+
+
+def test_done_item_of_an_iterator_whose_file_is_gone_stops_the_step(
+    notebook: Notebook,
+) -> None:
+    source = LIST.replace(
+        "results.append", "open(f'{item}', 'w').close()\n    results.append"
+    )
+    source = source.replace("range(8)", "iter(range(8))")
+    fail_at(notebook, 4, source)
+    Path("2").unlink()
+    error = notebook.error(source)
+    assert isinstance(error, BadStep)
+    assert "nbckpt rerun a" in str(error)

@@ -133,7 +133,7 @@ def read(store: Path) -> Contents:
     for key, value in rows:
         if key.startswith("inline/"):
             contents.inline[key.removeprefix("inline/")] = value[SEAL_BYTES:]
-        else:
+        elif not key.startswith("result/"):
             contents.records[key] = json.loads(value[SEAL_BYTES:])
     return contents
 
