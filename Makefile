@@ -21,7 +21,7 @@ demo: $(VENV)/examples.stamp ## kill a real notebook in the middle of a step, an
 
 test: lint ## everything that CI checks
 	$(BIN)/coverage erase
-	$(MAKE) unit sample notebooks browser
+	$(MAKE) unit notebooks
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -35,8 +35,9 @@ unit: $(VENV)/test.stamp ## the tests of each module; a failure gets a second lo
 	$(BIN)/coverage run -m pytest -n logical --maxprocesses 8 --dist worksteal $(UNIT) || \
 	  $(BIN)/coverage run -m pytest --last-failed --last-failed-no-failures none $(UNIT)
 
-sample: $(VENV)/test.stamp ## each third of the long suites, which `make endurance` runs whole
+sample: $(VENV)/browser.stamp ## each third of the long suites, and the browsers
 	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal --one-in 3 $(LONG)
+	$(MAKE) browser
 
 endurance: $(VENV)/browser.stamp ## the cases, the scenarios and the kill matrix: half an hour
 	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal $(LONG)
