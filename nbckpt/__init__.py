@@ -13,6 +13,7 @@ from nbckpt.errors import NbckptError, WaitingForAnswer
 
 if TYPE_CHECKING:
     from nbckpt.decisions import check, decide, evidence, note, unknown
+    from nbckpt.effects import effect, idempotency_key
     from nbckpt.loops import items
     from nbckpt.maps import map  # noqa: A004 - what it is
     from nbckpt.questions import ask
@@ -23,7 +24,9 @@ __all__ = [
     "ask",
     "check",
     "decide",
+    "effect",
     "evidence",
+    "idempotency_key",
     "items",
     "load_ipython_extension",
     "map",
@@ -37,7 +40,9 @@ HOMES = {
     "ask": "questions",
     "check": "decisions",
     "decide": "decisions",
+    "effect": "effects",
     "evidence": "decisions",
+    "idempotency_key": "effects",
     "items": "loops",
     "map": "maps",
     "note": "decisions",

@@ -8,6 +8,7 @@ from nbckpt.errors import NotFound, StoreDamaged
 from nbckpt.records import (
     Attempt,
     DecisionRecord,
+    EffectRecord,
     Event,
     Lease,
     LoopRecord,
@@ -183,6 +184,10 @@ class Reader:
         """Return the questions of a run, oldest first."""
         found = self._all(Question, f"question/{run_id}/")
         return sorted(found, key=lambda question: question.asked_at)
+
+    def effects(self, run_id: str, step: str = "") -> list[EffectRecord]:
+        """Return the effects of a step, or of a whole run, in order of their keys."""
+        return self._all(EffectRecord, f"effect/{run_id}/{step}/".replace("//", "/"))
 
     def _all(self, kind: type[R], prefix: str) -> list[R]:
         """Return all records of a kind, in the order of their keys."""

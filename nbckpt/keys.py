@@ -60,6 +60,29 @@ def link(before: str, line: dict[str, Any]) -> str:
     return digest(before, dumps({**line, "chain": ""}))
 
 
+def effect_key(run_id: str, step: str, name: str, item: str = "") -> str:
+    """Return the idempotency key of an effect.
+
+    Parameters
+    ----------
+    run_id, step : str
+        The step.
+    name : str
+        The effect's name; may be empty.
+    item : str, optional
+        Key of the item that it belongs to.
+
+    Returns
+    -------
+    str
+        The same in every attempt and rerun of a run, another in every other run;
+        letters, digits and ``_ . -``, at most 80, the first of which can be read.
+    """
+    readable = ".".join(part for part in (step, item, name) if part)
+    prefix = re.sub(r"[^A-Za-z0-9_.-]+", "_", readable)[:47]
+    return f"{prefix}-{digest(run_id, step, name, item)}"
+
+
 def check_run_id(run_id: str) -> str:
     """Return a run id if it is well formed.
 

@@ -30,6 +30,7 @@ from nbckpt.errors import (
 )
 from nbckpt.history import readable
 from nbckpt.inputs import Body
+from nbckpt.intents import require_settled
 from nbckpt.plan import Step, read_step
 from nbckpt.records import Fingerprint, StepRecord, StepState
 from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
@@ -104,6 +105,8 @@ class Runner:
         ------
         CheckFailed
             If a completion check is not true; the step is not recorded.
+        StopForHuman
+            If it is not known of one of its effects whether it happened.
         SaveFailed
             If the checkpoint can't be written. The values stay; running the cell again
             in this kernel saves without running the body again.
@@ -119,6 +122,7 @@ class Runner:
         running.recording = self.session.recorder.stop()
         running.touched = self.session.watch.stop()
         running.touched.settle(self.session.paths)
+        require_settled(self.session.journal, self.session.run_id, running.step.name)
         proofs.require_checks(
             running.step.name, running.step.checks, self.session.namespace
         )

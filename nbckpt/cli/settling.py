@@ -14,9 +14,10 @@ from nbckpt.verbs.opening import changing
 from nbckpt.verbs.targets import folder_of, notebook_named, run_named, store_folder
 
 if TYPE_CHECKING:
-    from nbckpt.verbs import marks, words
+    from nbckpt.verbs import marks, resolving, words
 else:
     marks, words = late("nbckpt.verbs.marks"), late("nbckpt.verbs.words")
+    resolving = late("nbckpt.verbs.resolving")
 
 
 @click.command("accept")
@@ -134,8 +135,41 @@ def note_command(target: str, text: str, store: str) -> None:
         click.echo(words.note(opened, run_named(Reader(opened), target), text))
 
 
+@click.command("resolve")
+@click.argument("target", metavar="RUN")
+@click.argument("effect")
+@click.option(
+    "--done",
+    is_flag=False,
+    flag_value="",
+    metavar="VALUE",
+    help="It happened; VALUE (JSON or text) is its outcome.",
+)
+@click.option("--not-done", is_flag=True, help="It did not happen: perform it.")
+@click.option("--redo", is_flag=True, help="Perform it again although it may have.")
+@click.option("--why", default="", metavar="TEXT", help="How you know; for the audit.")
+@store_option
+def resolve_command(
+    target: str, effect: str, done: str | None, store: str, why: str, **flags: bool
+) -> None:
+    """Say whether an effect happened whose outcome is not known.
+
+    RUN is a run id or a notebook, EFFECT the effect's name or key: the stop named both.
+    Who says it, when and why is recorded; the next run follows it.
+
+    \b
+    nbckpt resolve orders-1 charge-4711 --done ch_8x1 --why "seen at the bank"
+    nbckpt resolve orders-1 charge-4711 --not-done
+    """
+    said = resolving.read_said(done, why=why, **flags)
+    with changing(folder_of(store, target)) as opened:
+        run = run_named(Reader(opened), target)
+        click.echo(resolving.resolve(opened, run, effect, said))
+
+
 COMMANDS = (
     answer_command,
+    resolve_command,
     accept_command,
     decide_command,
     unknown_command,

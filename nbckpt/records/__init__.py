@@ -7,6 +7,7 @@ they lie is `nbckpt.store`'s.
 from __future__ import annotations
 
 from nbckpt.records.base import SCHEMA_VERSION, Record, dumps, loads
+from nbckpt.records.effects import Answer, EffectRecord, EffectState, Word
 from nbckpt.records.loops import ItemError, LoopRecord, NextInput
 from nbckpt.records.people import DecisionRecord, Note, Question, Unknown
 from nbckpt.records.runs import (
@@ -39,9 +40,12 @@ __all__ = [
     "SCHEMA_VERSION",
     "SEEDED_BY_STEP",
     "UNSEEDED",
+    "Answer",
     "Attempt",
     "Contents",
     "DecisionRecord",
+    "EffectRecord",
+    "EffectState",
     "Event",
     "Evidence",
     "Fingerprint",
@@ -65,6 +69,7 @@ __all__ = [
     "Stretch",
     "Unknown",
     "Value",
+    "Word",
     "Worktree",
     "dumps",
     "loads",

@@ -10,13 +10,14 @@ from nbckpt.errors import BadStep, NotFound
 from nbckpt.trust import load_secret
 from nbckpt.trusting import adopt, trusted_text
 from nbckpt.verbs import speaking
-from nbckpt.verbs.calling import calling
+from nbckpt.verbs.calling import calling, opening
 from nbckpt.verbs.linting import lint_notebook, lint_page
 from nbckpt.verbs.marks import accept, accept_worktree, rerun
 from nbckpt.verbs.opening import require
 from nbckpt.verbs.overview import runs_page, status_page
 from nbckpt.verbs.pages import size
 from nbckpt.verbs.planning import plan_notebook, plan_page, plan_run
+from nbckpt.verbs.resolving import read_said, resolve
 from nbckpt.verbs.starting import LineParser, read_start, words_of
 from nbckpt.verbs.status import runs, status
 from nbckpt.verbs.steps import explain, explain_page, show, show_page
@@ -147,6 +148,23 @@ def _accept(session: Session, words: list[str]) -> str:
         return accept(call.store, call.run(), call.step, notebook)
 
 
+def _resolve(session: Session, words: list[str]) -> str:
+    """Say whether an effect happened; of the notebook's run, unless one is named."""
+    example = "Write for example: %nbckpt resolve charge-4711 --done ch_8x1"
+    parser = LineParser("resolve", example)
+    parser.add_argument("named", nargs="+", metavar="[RUN] EFFECT")
+    parser.add_argument("--done", nargs="?", const="")
+    parser.add_argument("--not-done", action="store_true")
+    parser.add_argument("--redo", action="store_true")
+    parser.add_argument("--why", default="")
+    told = parser.parse_args(words)
+    *run, effect = told.named
+    said = read_said(told.done, not_done=told.not_done, redo=told.redo, why=told.why)
+    with opening(session, "".join(run[:1])) as call:
+        require(call.store)
+        return resolve(call.store, call.run(), effect, said)
+
+
 def _gc(session: Session, words: list[str]) -> str:
     """Remove what no record needs."""
     with calling(session, "gc", words, "") as call:
@@ -183,6 +201,7 @@ VERBS: dict[str, Callable[[Session, list[str]], str]] = {
     "decide": speaking.decide,
     "unknown": speaking.unknown,
     "note": speaking.note,
+    "resolve": _resolve,
     "trust": _trust,
     "gc": _gc,
 }

@@ -39,6 +39,8 @@ class StepRecordView(TypedDict):
     """The last attempt."""
     mark: dict[str, Any]
     """What a person said: ``accepted`` code, ``rerun``."""
+    effects: list[dict[str, Any]]
+    """Its effects: key, name, state, when, outcome."""
     history: list[dict[str, Any]]
     """Lines of the history that are about the step, oldest first."""
 
@@ -100,6 +102,7 @@ def show(reader: Reader, run: RunRecord, step: str) -> StepRecordView:
         record=_plain(record) if record else None,
         attempt=_plain(attempt) if attempt else None,
         mark=_plain(reader.mark(run.run_id, step)),
+        effects=[_plain(effect) for effect in reader.effects(run.run_id, step)],
         history=[_plain(event) for event in _events(reader, run.run_id, step)],
     )
 
@@ -204,6 +207,7 @@ def show_page(data: StepRecordView) -> Page:
         page += _record_lines(record)
     else:
         page.append("record    none: it was never completed")
+    page += _effect_lines(data["effects"])
     rows = [
         (moment(e["at"]), e["kind"], duration(e["seconds"]), e["reason"] or "-")
         for e in data["history"]
@@ -247,6 +251,21 @@ def _told_lines(evidence: dict[str, Any]) -> list[str]:
     if evidence["note"]:
         lines.append(f"note      {evidence['note']}")
     return lines
+
+
+def _effect_lines(effects: list[dict[str, Any]]) -> list[str | Table]:
+    """Return effects for people."""
+    rows = [
+        (e["name"], _state(e), moment(e["settled_at"] or e["at"]), e["key"])
+        for e in sorted(effects, key=lambda effect: effect["first_at"])
+    ]
+    return ["", Table(("effect", "state", "when", "key"), rows)] if rows else []
+
+
+def _state(effect: dict[str, Any]) -> str:
+    """Return where an effect stands."""
+    words = {"intent": "not known", "failed": "did not happen"}
+    return words.get(effect["state"]) or f"done ({effect['how']})"
 
 
 def _pairs(versions: dict[str, str]) -> str:

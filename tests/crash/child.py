@@ -14,7 +14,7 @@ import nbformat
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from tests.crash import crashpoints, sabotage
+from tests.crash import crashpoints, receivers, sabotage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,12 +30,15 @@ def run(job: dict[str, Any]) -> None:
     ----------
     job : dict
         ``folder``; ``number`` and ``when`` of the point to die at; ``stop``, the step
-        in whose body to stop; ``env``; ``sabotage``, the name of a fault to plant.
+        in whose body to stop; ``env``; ``sabotage``, the name of a fault to plant;
+        ``receiver``: run the step of `receivers` instead.
     """
     folder = Path(job["folder"])
     os.chdir(folder)
-    os.environ.update({"NBCKPT_NOTEBOOK": str(folder / "nb.ipynb"), **job["env"]})
     _redirect(folder)
+    if "receiver" in job:
+        receivers.run(job)
+    os.environ.update({"NBCKPT_NOTEBOOK": str(folder / "nb.ipynb"), **job["env"]})
     log = os.open("points.log", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
     store = folder / ".nbckpt"
     crashpoints.install(crashpoints.Points(store, log, job["number"], job["when"]))
