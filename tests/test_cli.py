@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 READING = ["status", "plan", "show load", "explain load", "runs", "verify"]
 CHANGING = ["rerun load", "accept load", "gc", "trust"]
-STORELESS = {"lint"}
+STORELESS = {"lint", "rehearse"}
 HEAVY = {"numpy", "pandas", "nbclient", "nbformat", "IPython", "rich", "matplotlib"}
 
 

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from nbckpt.cli.options import json_option
+from nbckpt.plan import read_duration
 from nbckpt.verbs.drawing import answer
 from nbckpt.verbs.late import late
+from nbckpt.verbs.pages import printable
 
 if TYPE_CHECKING:
+    from nbckpt.headless import rehearsal
     from nbckpt.verbs import linting
 else:
+    rehearsal = late("nbckpt.headless.rehearsal")
     linting = late("nbckpt.verbs.linting")
 
 
@@ -36,4 +40,33 @@ def lint_command(notebook: str, *, as_json: bool) -> int:
     return 0 if data["ok"] else 1
 
 
-COMMANDS = (lint_command,)
+@click.command("rehearse")
+@click.argument("notebook")
+@click.option(
+    "--timeout", default="", metavar="DURATION", help="Limit of one pass: 10m."
+)
+@click.option("--big", is_flag=True, help="Copy a folder of any size.")
+@click.option("--keep", is_flag=True, help="Keep the scratch copy.")
+@json_option
+def rehearse_command(notebook: str, timeout: str, *, as_json: bool, **how: bool) -> int:
+    """Crash-test a notebook in a scratch copy of its folder.
+
+    Runs each step twice and reports every difference; then kills the kernel at every
+    boundary of a step, resumes, and reports what was lost or doubled. What lies outside
+    of the folder is real: the notebook finds NBCKPT_REHEARSAL=1 in its environment.
+    Exit code 1 if there are findings.
+
+    \b
+    nbckpt rehearse etl.ipynb --timeout 10m
+    """
+    data = rehearsal.rehearse(
+        Path(notebook).absolute(),
+        lambda line: click.echo(printable(line), err=True),
+        timeout=read_duration(timeout) if timeout else 0.0,
+        **how,
+    )
+    answer(data, rehearsal.rehearsal_page, as_json=as_json)
+    return 0 if data["ok"] else 1
+
+
+COMMANDS = (lint_command, rehearse_command)

@@ -121,9 +121,9 @@ def _differences(first: Any, second: Any) -> list[str]:
     """Return the outputs that differ between two passes."""
     found = []
     for number, (a, b) in enumerate(zip(first.cells, second.cells, strict=True), 1):
-        if a.cell_type != "code" or _is_ignored(a):
+        if a.cell_type != "code" or is_ignored(a):
             continue
-        before, after = _comparable(a.outputs), _comparable(b.outputs)
+        before, after = comparable(a.outputs), comparable(b.outputs)
         if before != after:
             diff = difflib.unified_diff(before, after, "cold", "warm", lineterm="", n=1)
             shown = "\n".join(list(diff)[:LINES])
@@ -131,12 +131,12 @@ def _differences(first: Any, second: Any) -> list[str]:
     return found
 
 
-def _is_ignored(cell: Any) -> bool:
+def is_ignored(cell: Any) -> bool:
     """Tell whether nbval is told to ignore a cell's output."""
     return IGNORED in cell.metadata.get("tags", ()) or IGNORED_WORD in cell.source
 
 
-def _comparable(outputs: list[Any]) -> list[str]:
+def comparable(outputs: list[Any]) -> list[str]:
     """Return outputs as lines of text, without what is another in each kernel."""
     kept = []
     for output in outputs:
