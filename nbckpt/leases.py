@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from nbckpt.errors import Fenced, NbckptError, RunHeld
+from nbckpt.lines import archived, require_open
 from nbckpt.records import Holder, Lease, Overlap
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from nbckpt.store import Store, Transaction
 
 DURATION = 30.0
+FINISHED = "finished"
+"""Why the lease of an archived run was ended."""
 BEATS = 3
 """Beats within one duration: one that is late is no reason to take over."""
 
@@ -197,9 +200,10 @@ class Hold:
         Fenced
             If the lease is not this process's any more.
         """
-        found = transaction.get(f"lease/{self.run_id}")
-        lease = Lease.from_json(found) if found else None
+        lease = _lease(transaction, self.run_id)
         if lease is None or lease.token != self.token or lease.released:
+            if lease is not None and lease.why == FINISHED:
+                raise _finished(self.run_id)
             taker = describe(lease) if lease else "nobody; its lease is gone"
             raise Fenced(
                 f"run {self.run_id} was taken over by {taker}",
@@ -283,12 +287,13 @@ class Leases:
         ------
         RunHeld
             If a living process holds the run and is not to be replaced.
+        StopForHuman
+            If the run is archived.
         """
-        key = f"lease/{run_id}"
 
         def change(transaction: Transaction) -> Lease:
-            found = transaction.get(key)
-            before = Lease.from_json(found) if found else None
+            require_open(transaction, run_id)
+            before = _lease(transaction, run_id)
             if overlap != "replace" and not is_free(before, self._seen, run_id):
                 raise _held(run_id, before)
             lease = Lease(
@@ -299,12 +304,24 @@ class Leases:
                 duration=DURATION,
                 why=overlap,
             )
-            transaction.put(key, lease.to_json())
+            transaction.put(f"lease/{run_id}", lease.to_json())
             if on_taken is not None:
                 on_taken(transaction, before)
             return lease
 
         return Hold(self.store, run_id, self.store.transact(change))
+
+
+def _lease(transaction: Transaction, run_id: str) -> Lease | None:
+    """Return the lease of a run as it stands."""
+    found = transaction.get(f"lease/{run_id}")
+    return Lease.from_json(found) if found else None
+
+
+def _finished(run_id: str) -> Fenced:
+    """Return the refusal to write to a run that was archived meanwhile."""
+    refusal = archived(run_id)
+    return Fenced(refusal.what, refusal.remedy)
 
 
 def _held(run_id: str, lease: Lease | None) -> RunHeld:

@@ -92,6 +92,7 @@ class Runner:
             decision = self._skip(step, situation)
         self.last[step.name] = decision
         if isinstance(decision, Stop):
+            self.session.journal.note("stopped", step.name, decision.reason)
             raise StopForHuman(f"step {step.name}: {decision.reason}", decision.remedy)
         if isinstance(decision, Run):
             self._start(step, body, situation.now, decision.reason)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nbckpt import keys
+from nbckpt import __version__, keys
+from nbckpt.lines import archived
 from nbckpt.records import SCHEMA_VERSION, RunRecord, RunState
 
 if TYPE_CHECKING:
@@ -37,16 +39,24 @@ def open_run(
     Returns
     -------
     RunRecord
-        As it is recorded now. A run of an older schema is frozen, and a new one begun.
+        As it is recorded now. A run of an older schema is frozen, and a new one begun;
+        so it is after an archived one.
+
+    Raises
+    ------
+    StopForHuman
+        If the run that `wanted` names is archived.
     """
 
     def change(transaction: Transaction) -> RunRecord:
         found = transaction.get(f"current/{stem}") or {}
         run_id = wanted.run_id or ("" if fresh else found.get("run_id", ""))
-        run, why = _usable(transaction, run_id)
+        run, why = _usable(transaction, run_id, wanted.run_id)
         if run is None:
             run_id = (not why and run_id) or keys.next_run_id(stem, _taken(transaction))
+            made_with = {"nbckpt": __version__, "python": platform.python_version()}
             run = replace(wanted, run_id=run_id, created_at=time.time(), why=why)
+            run = replace(run, made_with=made_with)
             transaction.put(f"run/{run_id}", run.to_json())
         if found.get("run_id") != run.run_id:
             transaction.put(f"current/{stem}", {"run_id": run.run_id})
@@ -55,11 +65,17 @@ def open_run(
     return store.transact(change)
 
 
-def _usable(transaction: Transaction, run_id: str) -> tuple[RunRecord | None, str]:
+def _usable(
+    transaction: Transaction, run_id: str, named: str
+) -> tuple[RunRecord | None, str]:
     """Return a run that can be gone on with; one of an older schema is frozen."""
     known = transaction.get(f"run/{run_id}") if run_id else None
     if known is None:
         return None, ""
+    if known["state"] == RunState.FINISHED:
+        if named:
+            raise archived(run_id)
+        return None, "the run before is finished and archived"
     if known["schema_version"] < SCHEMA_VERSION:
         transaction.put(f"run/{run_id}", {**known, "state": str(RunState.FROZEN)})
         return None, f"run {run_id} has an older schema and is frozen"

@@ -235,6 +235,8 @@ class Ground:
             return
         difference = compare(self._last, self.look())
         if difference.stop:
+            event = Event(time.time(), "stopped", "", difference.stop)
+            store.transact(lambda tx: add_line(tx, run_id, event))
             raise StopForHuman(
                 f"run {run_id}: {difference.stop}",
                 "Go there and run the notebook again; or say that this one counts: "

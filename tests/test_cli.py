@@ -32,7 +32,16 @@ from nbckpt.trust import load_secret
 if TYPE_CHECKING:
     from pathlib import Path
 
-READING = ["status", "plan", "show load", "explain load", "runs", "verify"]
+READING = [
+    "status",
+    "plan",
+    "show load",
+    "explain load",
+    "runs",
+    "verify",
+    "audit",
+    "handover",
+]
 CHANGING = ["rerun load", "accept load", "gc", "trust"]
 STORELESS = {"lint", "rehearse"}
 HEAVY = {"numpy", "pandas", "nbclient", "nbformat", "IPython", "rich", "matplotlib"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbckpt.cli import keeping, looking, preparing, running, settling
+from nbckpt.cli import archiving, keeping, looking, preparing, running, settling
 from nbckpt.errors import (
     AlreadySettled,
     CheckFailed,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 FAMILIES = {
     "prepare": preparing.COMMANDS,
-    "run": running.COMMANDS,
-    "look": looking.COMMANDS,
+    "run": (*running.COMMANDS, *archiving.RUN),
+    "look": (*looking.COMMANDS, *archiving.LOOK),
     "settle": settling.COMMANDS,
     "store": keeping.COMMANDS,
 }

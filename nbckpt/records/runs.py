@@ -94,6 +94,8 @@ class RunRecord(Record):
     created_at: float = 0.0
     schema_version: int = SCHEMA_VERSION
     why: str = ""
+    made_with: dict[str, str] = field(default_factory=dict)
+    """Versions of nbckpt and Python that began it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +11,12 @@ from nbckpt.checkpoints import collect
 from nbckpt.errors import BadStep, NotFound
 from nbckpt.trust import load_secret
 from nbckpt.trusting import adopt, trusted_text
-from nbckpt.verbs import speaking
+from nbckpt.verbs import audited, speaking
+from nbckpt.verbs.audit import audit
 from nbckpt.verbs.calling import calling, opening
+from nbckpt.verbs.documents import text
+from nbckpt.verbs.finishing import finish
+from nbckpt.verbs.handover import handover, handover_text
 from nbckpt.verbs.linting import lint_notebook, lint_page
 from nbckpt.verbs.marks import accept, accept_worktree, rerun
 from nbckpt.verbs.opening import require
@@ -165,6 +171,35 @@ def _resolve(session: Session, words: list[str]) -> str:
         return resolve(call.store, call.run(), effect, said)
 
 
+def _audit(session: Session, words: list[str]) -> str:
+    """Say what a run did."""
+    with calling(session, "audit", words, "run", "--verify") as call:
+        found = audit(call.reader, call.run(), verify=call.told.verify)
+        if call.told.json:
+            return json.dumps(found, indent=2)
+        return text(audited.title_of(found), audited.sections(found))
+
+
+def _handover(session: Session, words: list[str]) -> str:
+    """Print the page from which somebody else goes on."""
+    with calling(session, "handover", words, "run") as call:
+        found = handover(call.reader, call.run())
+        return json.dumps(found, indent=2) if call.told.json else handover_text(found)
+
+
+def _finish(session: Session, words: list[str]) -> str:
+    """Archive a run; a kernel that holds it lets it go, and begins a new one next."""
+    with calling(session, "finish", words, "run") as call:
+        require(call.store)
+        run = call.run()
+        said = finish(call.store, run)
+    if session.is_held and session.run_id == run.run_id:
+        session.release()
+    if session.wish.run_id == run.run_id:
+        session.wish = replace(session.wish, run_id="")
+    return said
+
+
 def _gc(session: Session, words: list[str]) -> str:
     """Remove what no record needs."""
     with calling(session, "gc", words, "") as call:
@@ -195,6 +230,9 @@ VERBS: dict[str, Callable[[Session, list[str]], str]] = {
     "explain": _explain,
     "runs": _runs,
     "verify": _verify,
+    "audit": _audit,
+    "handover": _handover,
+    "finish": _finish,
     "rerun": _rerun,
     "accept": _accept,
     "answer": speaking.answer,

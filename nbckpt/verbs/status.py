@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 GONE = {"free", "dead"}
 TOLD = {StepState.FAILED, StepState.WAITING}
+OVER = {"completed", "running", "finished"}
+"""States in which there is nothing to go on with."""
 
 
 class HolderState(TypedDict):
@@ -91,8 +93,8 @@ class Status(TypedDict):
     notebook: str
     version: str
     state: str
-    """``open running waiting interrupted failed completed frozen cancelled``; waiting:
-    for a human."""
+    """``open running waiting interrupted failed completed frozen cancelled
+    finished``; waiting: for a human."""
     created_at: float
     holder: HolderState | None
     done: int
@@ -174,7 +176,7 @@ def status(reader: Reader, run: RunRecord, now: float | None = None) -> Status:
         questions=open_questions(reader, run, look.now),
         unknowns=open_points(reader, run),
         store=_store(reader),
-        resume="" if state in {"completed", "running"} else _resume(run),
+        resume="" if state in OVER else _resume(run),
     )
 
 
@@ -297,8 +299,8 @@ def _current(
 
 def _run_state(look: _Look, steps: list[str]) -> str:
     """Return where a run stands in one word."""
-    if look.run.state is RunState.FROZEN:
-        return "frozen"
+    if look.run.state in {RunState.FROZEN, RunState.FINISHED, RunState.CANCELLED}:
+        return str(look.run.state)
     for word in ("running", "waiting", "failed", "interrupted"):
         if word in steps:
             return word

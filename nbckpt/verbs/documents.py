@@ -1,0 +1,168 @@
+"""Documents of several sections: as text, Markdown, or one HTML file of its own.
+
+What is shown can come from a foreign store: it is escaped everywhere, and the HTML holds
+no script and loads nothing.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nbckpt.verbs.pages import Page, Table, plain, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MARKS = re.compile(r"([\\`*\[\]<>|&#~])|(?<![A-Za-z0-9])(_)|(_)(?![A-Za-z0-9])")
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto;
+  padding: 0 1rem; color: CanvasText; background: Canvas; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0;
+  border-bottom: 1px solid GrayText; overflow-wrap: anywhere; min-width: 4ch; }
+p { white-space: pre-wrap; overflow-wrap: anywhere; margin: .25rem 0; }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a document under a title."""
+
+    title: str
+    parts: Page
+
+
+def text(title: str, sections: Iterable[Section]) -> str:
+    """Return a document as plain text.
+
+    Parameters
+    ----------
+    title : str
+        Its title.
+    sections : iterable of Section
+        Those without parts are left out.
+
+    Returns
+    -------
+    str
+        Titles are underlined; a line break at the end.
+    """
+    found = [f"{title}\n{'=' * len(title)}"]
+    found += [
+        f"{s.title}\n{'-' * len(s.title)}\n{plain(s.parts)}" for s in _full(sections)
+    ]
+    return printable("\n\n".join(found)) + "\n"
+
+
+def markdown(title: str, sections: Iterable[Section]) -> str:
+    """Return a document as Markdown with tables as GitHub reads them.
+
+    Parameters
+    ----------
+    title : str
+        Its title.
+    sections : iterable of Section
+        Those without parts are left out.
+
+    Returns
+    -------
+    str
+        No text in it is taken for Markdown or HTML.
+    """
+    found = [f"# {_escaped(title)}"]
+    for section in _full(sections):
+        found.append(f"## {_escaped(section.title)}")
+        found += [_marked(part) for part in section.parts if part]
+    return printable("\n\n".join(found)) + "\n"
+
+
+def _marked(part: str | Table) -> str:
+    """Return a line or a table as Markdown."""
+    if isinstance(part, str):
+        return "  \n".join(_escaped(line) for line in part.splitlines())
+    rows = [part.head, ("---",) * len(part.head), *part.rows]
+    return "\n".join(
+        "| " + " | ".join("---" if n == 1 else _cell(text) for text in row) + " |"
+        for n, row in enumerate(rows)
+    )
+
+
+def _cell(content: str) -> str:
+    """Return the text of a table's cell, in one line."""
+    return _escaped(" ".join(content.split()))
+
+
+def _escaped(content: str) -> str:
+    """Return text that Markdown shows as it is."""
+    line = MARKS.sub(lambda found: "\\" + found[0], content)
+    return re.sub(r"^(\s*)([-+=]|\d+[.)])(?=\s|$|-|=)", _guarded, line)
+
+
+def _guarded(found: re.Match[str]) -> str:
+    """Return the begin of a line that would be a list or a rule."""
+    space, mark = found[1], found[2]
+    return f"{space}{mark[:-1]}\\{mark[-1]}"
+
+
+def page(title: str, sections: Iterable[Section]) -> str:
+    """Return a document as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    title : str
+        Its title.
+    sections : iterable of Section
+        Those without parts are left out.
+
+    Returns
+    -------
+    str
+        Readable without scripts, in light and dark.
+    """
+    body = [f"<h1>{_safe(title)}</h1>"]
+    for section in _full(sections):
+        body.append(f"<h2>{_safe(section.title)}</h2>")
+        body += [_drawn(part) for part in section.parts if part]
+    return HEAD.format(title=_safe(title), style=STYLE) + "\n".join([*body, END])
+
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+HEAD = (
+    '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+    "<title>{title}</title>\n<style>{style}</style>\n<main>\n"
+)
+END = "</main>\n</html>\n"
+
+
+def _drawn(part: str | Table) -> str:
+    """Return a line or a table as HTML."""
+    if isinstance(part, str):
+        return f"<p>{_safe(part)}</p>"
+    head = "".join(f'<th scope="col">{_safe(name)}</th>' for name in part.head)
+    rows = "\n".join(
+        "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>"
+        for row in part.rows
+    )
+    return (
+        f'<div class="wide" tabindex="0">\n<table>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{rows}\n</tbody>\n</table>\n</div>"
+    )
+
+
+def _safe(content: str) -> str:
+    """Return text that HTML shows as it is; half a surrogate can't be written."""
+    clean = printable(content).encode("utf-8", "replace").decode("utf-8")
+    return html.escape(clean)
+
+
+def _full(sections: Iterable[Section]) -> list[Section]:
+    """Return the sections that say something."""
+    return [section for section in sections if section.parts]

@@ -1,0 +1,400 @@
+"""Audit, hand-over and archive: from the records alone, and never changed afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nbckpt import lines
+from nbckpt.cli import main
+from nbckpt.errors import Fenced, StopForHuman
+from nbckpt.history import Reader
+from nbckpt.journal import set_mark
+from nbckpt.leases import Leases
+from nbckpt.records import Event, Mark, Question, RunRecord, RunState, Unknown
+from nbckpt.runs import open_run
+from nbckpt.store import Store
+from nbckpt.trust import load_secret
+from nbckpt.verbs import audited, documents, finishing, in_notebook
+from nbckpt.verbs.audit import audit
+from nbckpt.verbs.documents import page
+from nbckpt.verbs.finishing import finish
+from nbckpt.verbs.handover import handover, handover_text
+from tests.notebook import Notebook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+RUN = "notebook-1"
+WRITE = "from pathlib import Path; Path('out.txt').write_text('1')"
+QUESTION = Question(RUN, "q", "really?", "pay").to_json()
+HOSTILE = "<script>alert(1)</script>|`x`\n# h & 'q\" \x1b[31m\u202e"
+
+
+@pytest.fixture
+def notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Notebook]:
+    """Return a notebook of two steps that ran."""
+    monkeypatch.chdir(tmp_path)
+    notebook = Notebook(capsys)
+    notebook.run(f"%%step load --writes out.txt\n{WRITE}; x = 1")
+    notebook.run('%%step sum --check "y == 2" --note "read it"\ny = x + 1')
+    yield notebook
+    notebook.close()
+
+
+@pytest.fixture
+def store(notebook: Notebook) -> Store:
+    """Return the store that the notebook holds."""
+    return notebook.session.store
+
+
+def put(store: Store, key: str, value: dict[str, Any]) -> None:
+    store.transact(lambda tx: tx.put(key, value))
+
+
+def run_of(store: Store) -> RunRecord:
+    return Reader(store).run(RUN)
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    """Run the command line in this process; return what it printed."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    shown = capsys.readouterr()
+    assert ended.value.code == code, shown.err
+    return shown.out
+
+
+def test_audit_names_each_step_with_outcome_attempts_and_evidence(
+    store: Store,
+) -> None:
+    found = audit(Reader(store), run_of(store))
+    assert found["state"] == "completed" or found["state"] == "open"
+    load, total = found["steps"]
+    assert (load["name"], load["outcome"], load["attempts"]) == ("load", "completed", 1)
+    assert load["files"].keys() == {"out.txt"}
+    assert (total["checks"], total["note"]) == (["y == 2"], "read it")
+    assert found["versions"]["python"]
+    assert found["versions"]["nbckpt at the begin"]
+    assert found["versions"]["workflow"] == ""
+    assert [line["number"] for line in found["history"]] == list(
+        range(1, found["chain"]["lines"] + 1)
+    )
+
+
+def test_audit_lists_each_key_sent_and_whatever_else_is_recorded(store: Store) -> None:
+    put(store, f"effect/{RUN}/load/a", {"state": "done", "key": "k-1"})
+    put(store, f"effect/{RUN}/load/b", {"state": "intent", "key": "k-2"})
+    put(store, f"decision/{RUN}/colour", {"value": "red", "reason": "seen"})
+    put(store, f"unheard/{RUN}", {"of": 1})
+    found = audit(Reader(store), run_of(store))
+    assert found["keys"] == ["k-1", "k-2"]
+    assert found["records"]["decision"][0]["name"] == "colour"
+    shown = documents.text(audited.title_of(found), audited.sections(found))
+    for word in ("k-1", "k-2", "red", "seen", "unheard", "of: 1"):
+        assert word in shown
+
+
+def test_audit_tells_stops_takeovers_and_words(store: Store) -> None:
+    def change(transaction: Any) -> None:
+        for kind in ("taken", "refused", "stopped", "note"):
+            lines.add_line(transaction, RUN, Event(1.0, kind, "", f"why {kind}"))
+
+    store.transact(change)
+    kinds = [line["kind"] for line in audit(Reader(store), run_of(store))["events"]]
+    assert kinds[-4:] == ["taken", "refused", "stopped", "note"]
+
+
+def test_step_that_stops_for_a_person_stands_in_the_history(notebook: Notebook) -> None:
+    source = "%%step pay --stop-on-redo\nraise ValueError"
+    notebook.error(source)
+    assert isinstance(notebook.error(source), StopForHuman)
+    last = notebook.journal.history(RUN)[-1][1]
+    assert (last.kind, last.step) == ("stopped", "pay")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "html", "markdown"])
+def test_audit_is_written_to_a_file_in_each_form(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str], tmp_path: Path, form: str
+) -> None:
+    del notebook
+    path = tmp_path / "audit"
+    told(capsys, "audit", RUN, "--verify", "--format", form, "--output", str(path))
+    content = path.read_text("utf-8")
+    assert "out.txt" in content
+    assert (
+        told(capsys, "audit", RUN, "--verify", "--format", form).splitlines()[0]
+        == (content.splitlines()[0])
+    )
+
+
+def test_audit_names_the_first_line_that_was_changed(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = f"history/{RUN}/{2:010d}"
+    put(store, key, {**store.get(key), "reason": "nothing happened"})
+    assert audit(Reader(store), run_of(store))["chain"]["broken"] == ""
+    told(capsys, "audit", RUN)
+    shown = told(capsys, "audit", RUN, "--verify", code=1)
+    assert "BROKEN: line 2 is changed" in shown
+
+
+class Seen(HTMLParser):
+    """The tags and the text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags += [tag, *(name for name, _ in attrs)]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_html_shows_hostile_names_as_they_are_and_loads_nothing(store: Store) -> None:
+    put(store, f"decision/{RUN}/d", {"value": HOSTILE, "reason": '"><img src=x>'})
+    found = audit(
+        Reader(store), replace(run_of(store), notebook=HOSTILE, version=HOSTILE)
+    )
+    found["steps"][0]["name"] = HOSTILE
+    content = page(HOSTILE, audited.sections(found))
+    seen = Seen()
+    seen.feed(content)
+    assert not {"script", "img", "link", "iframe", "src", "href", "onerror"} & {
+        *seen.tags
+    }
+    assert "<script>alert(1)</script>" in seen.text
+    assert "\x1b" not in content
+    assert "\u202e" not in content
+    assert "default-src 'none'" in content
+    assert "color-scheme: light dark" in content
+
+
+def test_handover_says_what_is_done_what_is_next_and_how(notebook: Notebook) -> None:
+    notebook.error("%%step pay --effects bank\nraise ValueError('no')")
+    store = notebook.session.store
+    put(store, f"effect/{RUN}/pay/a", {"state": "unknown", "key": "k-1"})
+    put(store, f"question/{RUN}/pay/q", QUESTION)
+    put(store, f"loop/{RUN}/pay/1", {"step": "pay", "next_input": {"item": "o-7"}})
+    data = handover(Reader(store), run_of(store))
+    assert data["next_step"] == "pay"
+    assert data["in_flight"][0]["state"] == "failed"
+    assert data["in_flight"][0]["next_input"] == {"item": "o-7"}
+    assert data["never_twice"] == [
+        {"effect": "pay/a", "state": "unknown", "key": "k-1"}
+    ]
+    assert len(data["questions"]) == len(data["unsettled"]) == 1
+    shown = handover_text(data)
+    for word in (
+        "really?",
+        "k-1",
+        "o-7",
+        "out.txt",
+        "ValueError: no",
+        str(store.folder),
+    ):
+        assert word in shown, word
+    json.dumps(data)
+
+
+def test_finish_writes_summary_and_audit_from_the_records(notebook: Notebook) -> None:
+    store = notebook.session.store
+    put(store, f"unknown/{RUN}/000001", Unknown(1, "is it red?").to_json())
+    said = in_notebook(notebook.session, "finish")
+    folder = store.folder / "archive" / RUN
+    assert str(folder) in said
+    assert {p.name for p in folder.iterdir()} == {
+        "summary.md",
+        "audit.json",
+        "audit.html",
+    }
+    summary = (folder / "summary.md").read_text()
+    for word in ("load", "sum", "out.txt", "y == 2", "is it red?", "all as they were"):
+        assert word in summary
+    found = json.loads((folder / "audit.json").read_text())
+    assert (found["state"], found["chain"]["broken"]) == ("finished", "")
+    opened = Store(store.folder, load_secret())
+    kept = opened.get(f"archive/{RUN}")
+    assert (kept["summary"], kept["audit"]) == (summary, found)
+    assert Reader(opened).run(RUN).state is RunState.FINISHED
+    assert lines.broken(opened, RUN) == ""
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("effect/{}/load/a", {"state": "intent"}, "load/a"),
+        ("question/{}/load/q", QUESTION, "load/q"),
+        ("mark/{}/load", Mark(rerun="me").to_json(), "load (stale)"),
+    ],
+)
+def test_run_with_anything_open_is_not_finished(
+    store: Store, key: str, value: dict[str, Any], said: str
+) -> None:
+    put(store, key.format(RUN), value)
+    with pytest.raises(StopForHuman, match="not complete") as caught:
+        finish(store, run_of(store))
+    assert said in str(caught.value)
+    assert not (store.folder / "archive").exists()
+    assert run_of(store).state is not RunState.FINISHED
+
+
+def test_run_with_a_failed_step_is_not_finished(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notebook.error("%%step bad\nraise ValueError")
+    told(capsys, "finish", RUN, code=3)
+    assert notebook.session.is_held
+
+
+def test_finished_run_takes_no_write_of_any_kind(notebook: Notebook) -> None:
+    other = Store(notebook.session.store.folder, load_secret())
+    finish(other, run_of(other))
+    before = {key: other.get_bytes(key) for key in other.keys("")}
+    error = notebook.error("%%step load\nx = 3")
+    assert isinstance(error, Fenced)
+    assert "finished and archived" in str(error)
+    with pytest.raises(StopForHuman, match="archived"):
+        set_mark(other, RUN, "load", Mark(rerun="me"))
+    with pytest.raises(StopForHuman, match="archived"):
+        Leases(other).hold(RUN, "replace")
+    with pytest.raises(StopForHuman, match="archived"):
+        open_run(other, "notebook", RunRecord(RUN))
+    assert {key: other.get_bytes(key) for key in other.keys("")} == before
+    other.close()
+
+
+def test_next_run_all_begins_a_new_run(notebook: Notebook) -> None:
+    in_notebook(notebook.session, "finish")
+    notebook.run("%%step load\nx = 1")
+    assert notebook.session.run_id == "notebook-2"
+    assert notebook.decision("load") == "Run"
+    assert "archived; this is notebook-2" in notebook.told()
+    notebook.restart()
+    notebook.run("%%step load\nx = 1")
+    assert notebook.session.run_id == "notebook-2"
+
+
+def test_start_of_the_same_run_says_that_it_is_archived(notebook: Notebook) -> None:
+    in_notebook(notebook.session, "finish")
+    error = notebook.error(f"%nbckpt start {RUN}")
+    assert isinstance(error, StopForHuman)
+    assert "archived" in str(error)
+    assert "--fresh" in error.remedy
+
+
+def test_finishing_again_only_writes_what_is_missing(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = notebook.session.store
+    in_notebook(notebook.session, "finish")
+    path = store.folder / "archive" / RUN / "summary.md"
+    summary = path.read_text()
+    path.unlink()
+    assert "already" in told(capsys, "finish", RUN)
+    assert path.read_text() == summary
+    status = json.loads(told(capsys, "status", RUN, "--json"))
+    assert (status["state"], status["resume"]) == ("finished", "")
+
+
+def test_run_that_goes_on_meanwhile_is_not_finished(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = finishing._write_files
+
+    def meanwhile(*words: Any) -> None:
+        write(*words)
+        event = Event(1.0, "note")
+        store.transact(lambda tx: lines.add_line(tx, RUN, event))
+
+    monkeypatch.setattr(finishing, "_write_files", meanwhile)
+    with pytest.raises(StopForHuman, match="went on"):
+        finish(store, run_of(store))
+    assert run_of(store).state is not RunState.FINISHED
+
+
+WORDS = [
+    "decide colour red",
+    'unknown "is it red"',
+    "note red it is",
+    "rerun load",
+    "answer colour red",
+]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_word_of_a_person_changes_nothing_of_a_finished_run(
+    notebook: Notebook, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = notebook.session.store.folder
+    in_notebook(notebook.session, "finish")
+    store = Store(folder, load_secret())
+    before = {key: store.get_bytes(key) for key in store.keys("")}
+    verb, *rest = shlex.split(words)
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main([verb, *rest, "--run", RUN])
+    assert ended.value.code != 0
+    assert {key: store.get_bytes(key) for key in store.keys("")} == before
+    store.close()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from nbckpt.verbs import finishing
+from nbckpt.history import Reader
+from nbckpt.store import Store
+from nbckpt.trust import load_secret
+
+name, when = sys.argv[1:3]
+inner = vars(finishing)[name]
+
+def die(*words):
+    found = inner(*words) if when == "after" else None
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(finishing, name, die)
+store = Store(Path(".nbckpt").absolute(), load_secret())
+finishing.finish(store, Reader(store).run("notebook-1"))
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("name", ["_write_files", "write_whole", "_close"])
+def test_finish_that_is_killed_is_whole_or_begun_again(
+    notebook: Notebook, name: str, when: str
+) -> None:
+    store = notebook.session.store
+    notebook.session.release()
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, name, when], env={**os.environ}, check=False,
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    opened = Store(store.folder, load_secret())
+    folder = store.folder / "archive" / RUN
+    assert run_of(opened).state is not RunState.FINISHED
+    assert opened.get(f"archive/{RUN}") is None
+    finish(opened, run_of(opened))
+    assert run_of(opened).state is RunState.FINISHED
+    json.loads((folder / "audit.json").read_text())
+    assert lines.broken(opened, RUN) == ""
+    opened.close()
