@@ -14,10 +14,10 @@ from nbckpt.verbs.late import late
 from nbckpt.verbs.pages import printable
 
 if TYPE_CHECKING:
-    from nbckpt.headless import rehearsal
+    from nbckpt import headless
     from nbckpt.verbs import linting
 else:
-    rehearsal = late("nbckpt.headless.rehearsal")
+    headless = late("nbckpt.headless")
     linting = late("nbckpt.verbs.linting")
 
 
@@ -59,13 +59,13 @@ def rehearse_command(notebook: str, timeout: str, *, as_json: bool, **how: bool)
     \b
     nbckpt rehearse etl.ipynb --timeout 10m
     """
-    data = rehearsal.rehearse(
+    data = headless.rehearse(
         Path(notebook).absolute(),
         lambda line: click.echo(printable(line), err=True),
         timeout=read_duration(timeout) if timeout else 0.0,
         **how,
     )
-    answer(data, rehearsal.rehearsal_page, as_json=as_json)
+    answer(data, headless.rehearsal_page, as_json=as_json)
     return 0 if data["ok"] else 1
 
 
