@@ -17,13 +17,13 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from nbckpt import current
 from nbckpt.errors import BadStep, StopForHuman
 from nbckpt.intents import Intent, key_here
+from nbckpt.moments import local
 from nbckpt.payloads import differing, request_given, request_read
 from nbckpt.plan import read_duration
 from nbckpt.records import EffectState
@@ -244,7 +244,7 @@ def _check_unknown(intent: Intent, record: EffectRecord, asked: Asked) -> None:
         late = f", longer ago than dedup={asked.dedup:g}s" if asked.dedup else ""
         error = f" ({record.error})" if record.error else ""
         raise StopForHuman(
-            f"{intent.where}: it was begun at {_moment(record.first_at)}{late}, and it "
+            f"{intent.where}: it was begun at {local(record.first_at)}{late}, and it "
             f"is not known whether it happened{error}",
             f"Look at the receiver for {intent.key}, then say it: {_resolve(intent)}",
         )
@@ -268,11 +268,6 @@ def _resolve(intent: Intent) -> str:
     """Return the command that settles an effect."""
     run_id = intent.place.attempt.run_id
     return f"nbckpt resolve {run_id} {intent.key} --done VALUE | --not-done | --redo"
-
-
-def _moment(at: float) -> str:
-    """Return a time of day for people."""
-    return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def _look(intent: Intent, lookup: Callable[..., Any], settle: float) -> Any:

@@ -17,7 +17,6 @@ import socket
 import threading
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ import psutil
 
 from nbckpt.errors import Fenced, NbckptError, RunHeld
 from nbckpt.lines import archived, require_open
+from nbckpt.moments import local
 from nbckpt.records import Holder, Lease, Overlap
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def describe(lease: Lease) -> str:
     str
         Process, host and since when.
     """
-    since = datetime.fromtimestamp(lease.taken_at, UTC).astimezone()
-    return f"process {lease.holder.pid} on {lease.holder.host} since {since:%Y-%m-%d %H:%M:%S}"
+    holder, since = lease.holder, local(lease.taken_at)
+    return f"process {holder.pid} on {holder.host} since {since}"
 
 
 def is_free(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import getpass
-from datetime import UTC, datetime
+import time
+
+from nbckpt.moments import local
 
 
 def person() -> str:
@@ -28,4 +30,4 @@ def said_by() -> str:
     str
         In the zone of the machine.
     """
-    return f"{person()} at {datetime.now(UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+    return f"{person()} at {local(time.time())}"

@@ -8,13 +8,13 @@ first.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
 from nbckpt.codecs import Secrets
 from nbckpt.errors import AlreadySettled, NotFound
 from nbckpt.lines import add_line, count
+from nbckpt.moments import local
 from nbckpt.records import (
     DecisionRecord,
     Event,
@@ -49,11 +49,6 @@ def masked(text: str) -> str:
     for value, name in Secrets.of_environment().values.items():
         text = text.replace(value, f"${name}")
     return text
-
-
-def when(at: float) -> str:
-    """Return a time for people, in the zone of the machine."""
-    return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def require_open(transaction: Transaction, run_id: str) -> None:
@@ -189,7 +184,7 @@ def settlement(
         if point.settled:
             raise AlreadySettled(
                 f"point {number} of run {run_id} was settled by {point.settled_by} "
-                f"at {when(point.settled_at)}: {point.why}"
+                f"at {local(point.settled_at)}: {point.why}"
             )
         point = replace(point, settled=True, why=why, settled_by=by, settled_at=at)
         transaction.put(key, point.to_json())
@@ -308,7 +303,7 @@ def answer(
         if stored.answered:
             raise AlreadySettled(
                 f"question {asked.id} of run {asked.run_id} was answered "
-                f"{stored.answer!r} by {stored.answered_by} at {when(stored.answered_at)}",
+                f"{stored.answer!r} by {stored.answered_by} at {local(stored.answered_at)}",
                 "That answer stands",
             )
         answered = replace(

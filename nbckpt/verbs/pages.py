@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+
+from nbckpt.moments import local
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -141,9 +142,7 @@ def moment(at: float) -> str:
     str
         Date and time.
     """
-    if not at:
-        return "unknown"
-    return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+    return local(at) if at else "unknown"
 
 
 def listed(names: Sequence[str], limit: int = 6) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nbckpt import answers, keys, settling
 from nbckpt.errors import AlreadySettled, BadStep
 from nbckpt.history import Reader
+from nbckpt.moments import local
 from nbckpt.persons import person
 from nbckpt.records import DecisionRecord, Note, Unknown
 
@@ -92,7 +93,7 @@ def decide(store: Store, run: RunRecord, name: str, word: str, reason: str) -> s
         since = standing.step or "their choice"
         raise AlreadySettled(
             f"decision {name} of run {run.run_id} stands since "
-            f"{settling.when(standing.at)}: {described(standing)}",
+            f"{local(standing.at)}: {described(standing)}",
             f"To decide anew: nbckpt fork {run.run_id} --from {since}"
             if standing.step
             else "To decide anew, begin another run: --fresh",
