@@ -92,13 +92,19 @@ def _plan(session: Session, words: list[str]) -> str:
 def _lint(session: Session, words: list[str]) -> str:
     """Say what in the source would go wrong at a resume."""
     with calling(session, "lint", words, "") as call:
-        notebook = session.identity.notebook
-        if notebook is None:
-            raise NotFound(
-                "this kernel does not know its notebook's file",
-                "In a shell: nbckpt lint NOTEBOOK.ipynb",
-            )
+        notebook = _notebook(session, "lint NOTEBOOK.ipynb")
         return call.answer(lint_notebook(notebook), lint_page)
+
+
+def _notebook(session: Session, command: str) -> Path:
+    """Return the notebook's file; where it is not known, a shell's command helps."""
+    found = session.identity.notebook
+    if found is None:
+        raise NotFound(
+            "this kernel does not know its notebook's file",
+            f"In a shell: nbckpt {command}",
+        )
+    return found
 
 
 def words_without_options(words: Sequence[str]) -> list[str]:
@@ -145,12 +151,7 @@ def _accept(session: Session, words: list[str]) -> str:
             require(call.store)
             return accept_worktree(call.store, call.run(), session.identity.base)
     with calling(session, "accept", words, "step") as call:
-        notebook = session.identity.notebook
-        if notebook is None:
-            raise NotFound(
-                "this kernel does not know its notebook's file",
-                "In a shell: nbckpt accept STEP --notebook NOTEBOOK.ipynb",
-            )
+        notebook = _notebook(session, "accept STEP --notebook NOTEBOOK.ipynb")
         return accept(call.store, call.run(), call.step, notebook)
 
 
