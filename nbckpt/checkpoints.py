@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from nbckpt.packs import Pack, packs_of
 from nbckpt.records import Contents, Stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from nbckpt.outputs import Recording
@@ -282,14 +283,31 @@ class Checkpoints:
         """Remove packs that no record needs; what is mapped from them stays valid."""
         for name in packs:
             (self._packs / f"{name}.pack").unlink(missing_ok=True)
-        if packs:
-            self.forget()
-
-    def supersede(self, packs: list[str]) -> None:
-        """Remove packs whose chunks this process knows, and remember the others."""
-        for name in packs:
-            (self._packs / f"{name}.pack").unlink(missing_ok=True)
         self._index.drop(packs)
+
+    @contextmanager
+    def committing(self, packs: list[str]) -> Iterator[None]:
+        """Guard the write of a record: if it fails, nothing may build on its packs.
+
+        Parameters
+        ----------
+        packs : list of str
+            Packs that are on disk and that only this record names.
+
+        Yields
+        ------
+        None
+            What is raised inside goes up.
+        """
+        try:
+            yield
+        except BaseException as error:
+            # An interrupt can come with the record written: the packs stay.
+            if isinstance(error, Exception):
+                self.drop(packs)
+            # Another process may have dropped what the record rests on.
+            self.forget()
+            raise
 
 
 PACK_NAME_PARTS = 4

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from nbckpt import ambient, snapshots, variables
 from nbckpt.checkpoints import Work, pack_name
 from nbckpt.current import Gathered
-from nbckpt.history import readable
 from nbckpt.modulestate import home
 from nbckpt.packs import Pack
 from nbckpt.proofs import ABSENT, Paths
@@ -35,6 +34,8 @@ class Running:
     fingerprint: Fingerprint
     reason: str
     attempt: Attempt
+    earlier: StepRecord | None
+    """What stood before it, if that could be believed."""
     before: snapshots.Snapshot
     around: ambient.State
     aliases: dict[str, str]
@@ -104,7 +105,7 @@ def _evidence(running: Running, touched: Touched, session: Session) -> Evidence:
     A file that it made and removed again is none; one that stood before must stay away.
     A database of its own that it opened and left as it was goes on being evidence.
     """
-    step, paths, earlier = running.step, session.paths, _earlier(running, session)
+    step, paths, earlier = running.step, session.paths, _earlier(running)
     left = touched.opened.keys() & earlier
     names = {*touched.written, *paths.expand(step.writes), *left}
     digests = {name: paths.digest(name) for name in sorted(names)}
@@ -155,12 +156,9 @@ def files_read(
     return found
 
 
-def _earlier(running: Running, session: Session) -> set[str]:
+def _earlier(running: Running) -> set[str]:
     """Return what attempts before this one wrote or made."""
-    key = f"step/{session.run_id}/{running.step.name}"
-    # A damaged record must not stop the one that replaces it.
-    values, _ = readable(session.store, key)
-    before = StepRecord.from_json(values) if values else None
+    before = running.earlier
     found = {*before.evidence.files, *before.evidence.made} if before else set()
     claimed = {name for name in running.attempt.writes if not name.endswith("/")}
     return found | claimed

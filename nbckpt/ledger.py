@@ -145,7 +145,7 @@ class Ledger:
         freed = self._journal.write(
             lambda transaction: delete_loops(transaction, self._key), durable=False
         )
-        self.place.session.checkpoints.supersede(freed)
+        self.place.session.checkpoints.drop(freed)
 
     def is_done(self, key: str, value: str) -> bool:
         """Tell whether an item is done: same value, and its files are there.
@@ -288,24 +288,19 @@ class Ledger:
             self._saved = None
             self.pending = 0 if is_whole else self.pending
             self._written_at = time.monotonic()
-        self.place.session.checkpoints.supersede(freed)
+        self.place.session.checkpoints.drop(freed)
 
     def _commit(self, batch: Batch, *, durable: bool) -> list[str]:
-        """Write a batch; whatever stops that, later ones must not build on its pack."""
-        checkpoints = self.place.session.checkpoints
+        """Write a batch; return the packs that are free then."""
+        packs = [batch.saved.pack.name] if batch.saved is not None else []
         try:
-            found: list[str] = self._journal.write(
-                lambda transaction: batch.write(transaction, self.record),
-                durable=durable,
-            )
+            with self.place.session.checkpoints.committing(packs):
+                found: list[str] = self._journal.write(
+                    lambda transaction: batch.write(transaction, self.record),
+                    durable=durable,
+                )
         except Exception:
-            if batch.saved is not None:
-                checkpoints.drop([batch.saved.pack.name])
-                self._saved = None
-            raise
-        except BaseException:
-            # An interrupt can come with all of it written: the pack stays.
-            checkpoints.forget()
+            self._saved = None
             raise
         return found
 

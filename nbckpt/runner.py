@@ -32,13 +32,12 @@ from nbckpt.history import readable
 from nbckpt.inputs import Body
 from nbckpt.intents import require_settled
 from nbckpt.plan import Step, read_step
-from nbckpt.records import Fingerprint, StepRecord, StepState
+from nbckpt.records import StepRecord, StepState
 from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nbckpt.packs import Pack
     from nbckpt.session import Session
 
 
@@ -95,7 +94,7 @@ class Runner:
             self.session.journal.note("stopped", step.name, decision.reason)
             raise StopForHuman(f"step {step.name}: {decision.reason}", decision.remedy)
         if isinstance(decision, Run):
-            self._start(step, body, situation.now, decision.reason)
+            self._start(step, body, situation, decision.reason)
             return True
         return False
 
@@ -219,10 +218,10 @@ class Runner:
         self.session.journal.skip(step.name, "verified", record.seconds)
         return Skip()
 
-    def _start(self, step: Step, body: Body, now: Fingerprint, reason: str) -> None:
+    def _start(self, step: Step, body: Body, situation: Situation, reason: str) -> None:
         """Record the attempt, then let the body run."""
         self.session.survey.make()
-        now = self.session.inputs.actual(step, now)
+        now = self.session.inputs.actual(step, situation.now)
         before, around = self.session.snapshot(), ambient.capture()
         self.session.seeding.begin(around)
         overlapping = aliases(now.inputs, before, self.session)
@@ -236,7 +235,16 @@ class Runner:
         )
         self.unsaved = None
         self.running = Running(
-            step, body, now, reason, attempt, before, around, overlapping, time.time()
+            step,
+            body,
+            now,
+            reason,
+            attempt,
+            situation.record,
+            before,
+            around,
+            overlapping,
+            time.time(),
         )
         place = current.Place(self.session, step, body, attempt, self.running.gathered)
         current.begin(place)
@@ -247,7 +255,9 @@ class Runner:
         session = self.session
         try:
             record, pack, after = completion(running, session)
-            freed = self._record(record, pack, running.reason)
+            with session.checkpoints.committing([pack.name]):
+                # Killed before this line: an unreferenced pack. After it: a whole record.
+                freed = session.journal.complete(record, pack, running.reason)
         except (NbckptError, OSError, MemoryError) as error:
             self.unsaved = running
             running.left = session.digests()
@@ -261,20 +271,6 @@ class Runner:
             sys.stderr.write(
                 f"nbckpt: step {record.step} runs again next time: {record.runs_again}\n"
             )
-
-    def _record(self, record: StepRecord, pack: Pack, reason: str) -> list[str]:
-        """Write a record; whatever stops that, later ones must not build on its pack."""
-        checkpoints = self.session.checkpoints
-        try:
-            # Killed before this line: an unreferenced pack. After it: a whole record.
-            return self.session.journal.complete(record, pack, reason)
-        except Exception:
-            checkpoints.drop([pack.name])
-            raise
-        except BaseException:
-            # An interrupt can come with the record written: the pack stays.
-            checkpoints.forget()
-            raise
 
     def _save_again(self, step: Step, body: Body) -> bool:
         """Save a step whose save failed, if nothing else has run since."""
