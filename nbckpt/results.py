@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nbckpt import variables
+from nbckpt import values, variables
 from nbckpt.codecs import Encoder, decode
 from nbckpt.errors import ValueRefused
-from nbckpt.records import dumps, loads
+from nbckpt.records import dumps
 from nbckpt.snapshots import Changes
 
 if TYPE_CHECKING:
     from nbckpt.codecs import Secrets
 
 Namespace = dict[str, Any]
-PLAIN = (str, int, float, bool, type(None))
 BYTES = "bytes"
 """Stands in a row for a result that lies beside it."""
 
@@ -43,7 +42,7 @@ def encode(
     ValueRefused
         If it can't be kept.
     """
-    if _is_plain(value) and not hidden.are_in(memoryview(dumps(value))):
+    if values.is_json(value) and not hidden.are_in(memoryview(dumps(value))):
         return [value], None
     whole = {"result": value}
     changes = Changes({frozenset(whole): Encoder(namespace, whole).encode()}, ())
@@ -51,10 +50,7 @@ def encode(
     refused = changes.refusals or variables.load_test(changes, namespace, set())
     if refused:
         raise ValueRefused(str(refused[0]))
-    encoded = changes.components[frozenset(whole)]
-    parts = [encoded.stream, *encoded.buffers]
-    head = dumps([[part.nbytes, part.readonly] for part in parts])
-    return BYTES, b"".join([len(head).to_bytes(4, "little"), head, *parts])
+    return BYTES, values.joined(changes.components[frozenset(whole)])
 
 
 def restore(data: bytes, namespace: Namespace) -> Any:
@@ -77,20 +73,8 @@ def restore(data: bytes, namespace: Namespace) -> Any:
     Exception
         Whatever a type raises whose library changed since.
     """
-    size = int.from_bytes(data[:4], "little")
-    at, parts = 4 + size, []
-    for length, readonly in loads(data[4:at]):
-        part = memoryview(bytearray(data[at : at + length]))
-        parts.append(part.toreadonly() if readonly else part)
-        at += length
-    return decode(parts[0], parts[1:], namespace)["result"]
-
-
-def _is_plain(value: Any) -> bool:
-    """Tell whether JSON gives back an equal value of the same types."""
-    kind = type(value)
-    if kind is list:
-        return all(_is_plain(part) for part in value)
-    if kind is dict:
-        return all(type(k) is str and _is_plain(v) for k, v in value.items())
-    return kind in PLAIN
+    stream, *buffers = (
+        part.toreadonly() if readonly else part
+        for part, readonly in values.unjoined(data)
+    )
+    return decode(stream, buffers, namespace)["result"]

@@ -10,6 +10,8 @@ from nbckpt.errors import ValueRefused
 from nbckpt.records import dumps, loads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nbckpt.codecs import Encoded
 
 Namespace = dict[str, Any]
@@ -76,7 +78,7 @@ def keep(what: str, value: Any, namespace: Namespace) -> tuple[Any, bytes | None
             f"{what} can't be kept: {encoded.refusals[0]}",
             "Give a value that can be stored, such as its name or number",
         )
-    body = _joined(encoded)
+    body = joined(encoded)
     if hidden.are_in(body):
         raise ValueRefused(
             f"{what} can't be kept: it holds a credential of the environment",
@@ -104,21 +106,48 @@ def revive(data: Any, body: bytes | None, namespace: Namespace) -> Any:
     """
     if body is None:
         return loads(dumps(data))
-    head, _, rest = body.partition(b"\n")
     # Writable, as the arrays were.
-    memory, start, parts = memoryview(bytearray(rest)), 0, []
-    for length in loads(head):
-        parts.append(memory[start : start + length])
-        start += _rounded(length)
-    stream, *buffers = parts
+    stream, *buffers = (part for part, _ in unjoined(body))
     return decode(stream, buffers, namespace)[NAME]
 
 
-def _joined(encoded: Encoded) -> bytes:
-    """Return a stream and its buffers as one, each at an even place."""
-    parts = [bytes(encoded.stream), *(bytes(buffer) for buffer in encoded.buffers)]
-    padded = (part.ljust(_rounded(len(part)), b"\0") for part in parts)
-    return dumps([len(part) for part in parts]) + b"\n" + b"".join(padded)
+def joined(encoded: Encoded) -> bytes:
+    """Return a stream and its buffers as one, each at an even place.
+
+    Parameters
+    ----------
+    encoded : Encoded
+        Without refusals.
+
+    Returns
+    -------
+    bytes
+        `unjoined` takes them apart.
+    """
+    parts = [encoded.stream, *encoded.buffers]
+    head = dumps([[part.nbytes, part.readonly] for part in parts])
+    padded = (bytes(part).ljust(_rounded(part.nbytes), b"\0") for part in parts)
+    return head + b"\n" + b"".join(padded)
+
+
+def unjoined(body: bytes) -> Iterator[tuple[memoryview, bool]]:
+    """Yield a stream and its buffers, and whether each was read-only.
+
+    Parameters
+    ----------
+    body : bytes
+        What `joined` gave.
+
+    Yields
+    ------
+    tuple of memoryview and bool
+        Memory that can be written to and shares nothing with others.
+    """
+    head, _, rest = body.partition(b"\n")
+    memory, start = memoryview(bytearray(rest)), 0
+    for length, readonly in loads(head):
+        yield memory[start : start + length], readonly
+        start += _rounded(length)
 
 
 def _rounded(length: int) -> int:
