@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from nbckpt.errors import BadStep
-from nbckpt.records import dumps
+from nbckpt.records import canonical
 
 STEP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
@@ -57,7 +57,7 @@ def link(before: str, line: dict[str, Any]) -> str:
     str
         A digest that changes with any line up to this one.
     """
-    return digest(before, dumps({**line, "chain": ""}))
+    return digest(before, canonical({**line, "chain": ""}))
 
 
 def effect_key(run_id: str, step: str, name: str, item: str = "") -> str:

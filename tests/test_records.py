@@ -26,6 +26,7 @@ from nbckpt.records import (
     StepState,
     Stretch,
     Value,
+    canonical,
     dumps,
     loads,
 )
@@ -129,9 +130,13 @@ def test_state_that_nobody_knows_is_an_error() -> None:
 
 
 def test_equal_values_have_equal_bytes_whatever_the_order_of_keys() -> None:
-    assert dumps({"b": 1, "a": {"d": 2, "c": 3}}) == dumps(
+    assert canonical({"b": 1, "a": {"d": 2, "c": 3}}) == canonical(
         {"a": {"c": 3, "d": 2}, "b": 1}
     )
+
+
+def test_keys_of_a_dict_keep_their_order() -> None:
+    assert list(loads(dumps({"0": None, "": None}))) == ["0", ""]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def loop(notebook: Notebook) -> LoopRecord:
 
 
 def uninterrupted() -> list[tuple[int, float]]:
-    own = random.Random(5)  # noqa: S311 - what the cell draws too
+    own = random.Random(5)
     return [(item, own.random()) for item in range(8)]
 
 

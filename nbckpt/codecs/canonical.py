@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 import xxhash
 
-from nbckpt.codecs import handles
+from nbckpt.codecs import handles, singletons
 from nbckpt.codecs.code import code_digest, global_names
 from nbckpt.codecs.contents import Described, described, reducer
 from nbckpt.codecs.definitions import Namespace, is_notebook
@@ -194,6 +194,9 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
     def _other(self, obj: Any) -> Any:
         """Reduce a handle or any other object."""
         kind = type(obj)
+        shared = singletons.reduction(obj)
+        if shared is not None:
+            return described("shared", *shared[1])
         handle = handles.reducer(kind)
         if handle is not None:
             reduced = handle(obj)

@@ -22,7 +22,7 @@ import cloudpickle
 import xxhash
 
 from nbckpt.blobs import glances
-from nbckpt.codecs import arrays, definitions, handles, trace
+from nbckpt.codecs import arrays, definitions, handles, singletons, trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -230,8 +230,11 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         )
 
     def _reduce_other(self, obj: Any) -> Any:
-        """Reduce a handle, a cached function, or any other object."""
+        """Reduce a shared object, a handle, a cached function, or any other object."""
         kind: Any = type(obj)
+        shared = singletons.reduction(obj)
+        if shared is not None:
+            return shared
         found = _handle_reducer(kind)
         if found is not None:
             reduced = found(obj)

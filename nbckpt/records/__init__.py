@@ -6,7 +6,7 @@ they lie is `nbckpt.store`'s.
 
 from __future__ import annotations
 
-from nbckpt.records.base import SCHEMA_VERSION, Record, dumps, loads
+from nbckpt.records.base import SCHEMA_VERSION, Record, canonical, dumps, loads
 from nbckpt.records.effects import Answer, EffectRecord, EffectState, Word
 from nbckpt.records.loops import ItemError, LoopRecord, NextInput
 from nbckpt.records.people import DecisionRecord, Note, Question, Unknown
@@ -71,6 +71,7 @@ __all__ = [
     "Value",
     "Word",
     "Worktree",
+    "canonical",
     "dumps",
     "loads",
 ]

@@ -121,6 +121,22 @@ def _plain(value: Any) -> Any:
 
 
 def dumps(data: Any) -> bytes:
+    """Return JSON values as bytes.
+
+    Parameters
+    ----------
+    data : object
+        JSON values.
+
+    Returns
+    -------
+    bytes
+        UTF-8; keys stand in the order in which they were, since users' dicts have one.
+    """
+    return _encoded(data, sort_keys=False)
+
+
+def canonical(data: Any) -> bytes:
     """Return JSON values as bytes that are equal for equal values.
 
     Parameters
@@ -131,9 +147,16 @@ def dumps(data: Any) -> bytes:
     Returns
     -------
     bytes
-        UTF-8, keys sorted.
+        UTF-8, keys sorted; for digests.
     """
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _encoded(data, sort_keys=True)
+
+
+def _encoded(data: Any, *, sort_keys: bool) -> bytes:
+    """Return JSON values as bytes, without a space."""
+    text = json.dumps(
+        data, sort_keys=sort_keys, separators=(",", ":"), ensure_ascii=False
+    )
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -113,7 +113,7 @@ def test_kill_at_every_durable_operation_costs_the_step_in_flight_only(
 
 @pytest.mark.timeout(1800 if ALL else 600)
 def test_kill_at_moments_of_time_costs_the_step_in_flight_only(bench: Bench) -> None:
-    chance = random.Random(5)  # noqa: S311 - no secret hangs on it
+    chance = random.Random(5)
     delays = [chance.uniform(0.02, bench.seconds) for _ in range(MOMENTS)]
     jobs = [(f"at {delay:.3f} s", {"delay": delay}) for delay in delays]
     verdicts = bench.try_all(jobs)
