@@ -34,7 +34,8 @@ def reduction(obj: Any) -> tuple[Any, ...] | None:
     tuple or None
         None for everything else, such as a generator of the user's own.
     """
-    place = _place(type(obj))
+    kind: Any = type(obj)
+    place = _place(kind)
     if place is None or getattr(sys.modules.get(place[0]), place[1], None) is not obj:
         return None
     return the_one, place
