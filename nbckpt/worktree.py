@@ -141,6 +141,8 @@ def compare(before: Worktree, now: Worktree | None) -> Difference:
         Another worktree or branch stops; another commit, or other changed files, are
         told.
     """
+    if now is None and not before.path:
+        return Difference()
     if now is None:
         return Difference(f"it was in the worktree {before.path}, and this is none")
     if before.path and before.path != now.path:

@@ -30,7 +30,7 @@ FAMILIES = {
     "run": (*running.COMMANDS, *archiving.RUN),
     "look": (*looking.COMMANDS, *archiving.LOOK),
     "settle": settling.COMMANDS,
-    "store": keeping.COMMANDS,
+    "store": (*keeping.COMMANDS, *archiving.STORE),
 }
 EXITS = (
     (RunHeld, 4),

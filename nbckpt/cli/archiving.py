@@ -10,20 +10,23 @@ import click
 
 from nbckpt.cli.options import json_option, store_option
 from nbckpt.history import Reader
+from nbckpt.trust import load_secret
 from nbckpt.verbs.late import late
 from nbckpt.verbs.opening import changing, looking
-from nbckpt.verbs.pages import printable
-from nbckpt.verbs.targets import folder_of, run_named
+from nbckpt.verbs.pages import printable, size
+from nbckpt.verbs.targets import folder_of, run_named, store_folder
 
 if TYPE_CHECKING:
-    from nbckpt.verbs import audit, audited, documents, finishing, handover
+    from nbckpt import transfers
+    from nbckpt.verbs import audit, audited, checkpoint, documents, finishing, handover
 else:
     audit, audited = late("nbckpt.verbs.audit"), late("nbckpt.verbs.audited")
     documents, finishing = (
         late("nbckpt.verbs.documents"),
         late("nbckpt.verbs.finishing"),
     )
-    handover = late("nbckpt.verbs.handover")
+    handover, transfers = late("nbckpt.verbs.handover"), late("nbckpt.transfers")
+    checkpoint = late("nbckpt.verbs.checkpoint")
 
 FORMS = ("text", "json", "html", "markdown")
 
@@ -109,5 +112,75 @@ def finish_command(target: str, store: str) -> None:
         click.echo(finishing.finish(opened, run_named(Reader(opened), target)))
 
 
+@click.command("export")
+@click.argument("target", metavar="[RUN]", default="")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["checkpoint", "archive"]),
+    default="archive",
+    help="Where it is, as JSON; or all of it (default).",
+)
+@click.option("--output", metavar="FILE", default="", help="Write it there.")
+@store_option
+def export_command(target: str, form: str, output: str, store: str) -> None:
+    """Write a run into one file, for another machine or another program.
+
+    An archive holds the run's records and packs with their digests; import reads it.
+    A checkpoint is JSON: task_id, schema_version, current_step, total_steps, next_input,
+    completed, errors; of items, if the current step is a loop.
+
+    \b
+    nbckpt export etl-1 --output etl-1.nbckpt
+    nbckpt export etl-1 --format checkpoint
+    """
+    with looking(folder_of(store, target)) as reader:
+        run = run_named(reader, target)
+        if form == "checkpoint":
+            said = json.dumps(checkpoint.checkpoint(reader, run), indent=2)
+            _tell(said, output)
+            return
+        path = Path(output or f"{run.run_id}.nbckpt").absolute()
+        count = transfers.export_run(reader.store, run.run_id, path)
+        click.echo(f"{path}: run {run.run_id}, {size(count)}")
+
+
+def _tell(said: str, output: str) -> None:
+    """Print text, or write it to a file."""
+    if output:
+        finishing.write_whole(Path(output).absolute(), f"{said}\n".encode())
+    else:
+        click.echo(said)
+
+
+@click.command("import")
+@click.argument("file")
+@click.option("--trust", is_flag=True, help="You would run what it holds: it is yours.")
+@store_option
+def import_command(file: str, store: str, *, trust: bool) -> None:
+    """Bring a run from a file that export wrote.
+
+    Without --trust it goes into a new store that can only be looked at: nothing of it is
+    loaded until nbckpt trust. With --trust it joins your own store, and its values are
+    unpickled when its notebook runs, which can execute anything.
+
+    \b
+    nbckpt import etl-1.nbckpt --store theirs
+    nbckpt import etl-1.nbckpt --trust
+    """
+    folder, secret = store_folder(store), load_secret() if trust else None
+    run_id, is_new = transfers.import_run(Path(file).absolute(), folder, secret)
+    if not is_new:
+        click.echo(f"run {run_id} is in {folder} already")
+    elif trust:
+        click.echo(f"run {run_id} is in {folder} now. Go on: nbckpt handover {run_id}")
+    else:
+        click.echo(
+            f"run {run_id} is in {folder} now, to be looked at: nbckpt handover --store "
+            f"{folder}. To make it yours: nbckpt trust {folder}"
+        )
+
+
 RUN = (finish_command,)
 LOOK = (audit_command, handover_command)
+STORE = (export_command, import_command)

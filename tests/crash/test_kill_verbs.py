@@ -1,4 +1,4 @@
-"""Killed at any durable operation, finishing a run is whole or done again."""
+"""Killed at any durable operation, `finish` and `import` are whole or done again."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nbckpt import lines
+from nbckpt.checkpoints import collect
 from nbckpt.history import Reader
 from nbckpt.records import RunState
 from nbckpt.store import Store
+from nbckpt.transfers import export_run, import_run
 from nbckpt.trust import load_secret
 from nbckpt.verbs import finishing
 from tests.crash import tidy
@@ -91,3 +93,46 @@ def test_finish_is_killed_at_each_durable_operation(
     assert (
         states == {RunState.COMPLETED, RunState.FINISHED} or RunState.FINISHED in states
     )
+
+
+def problems_of_import(death: Death) -> list[str]:
+    """Return what is wrong after `import` was killed, and after it was done again."""
+    found = []
+    folder = death.folder / ".nbckpt"
+    left = tidy.read(folder)
+    if not left.sound:
+        found.append("the database is damaged")
+    if left.dangling():
+        found.append(f"records without bytes: {left.dangling()}")
+    if left.steps and len(left.steps) != 2:
+        found.append("half of the run is there")
+    import_run(death.folder / "run.nbckpt", folder, load_secret())
+    store = Store(folder, load_secret())
+    if Reader(store).steps("notebook-1").keys() != {"a", "b"}:
+        found.append("the run is not there")
+    if broken := lines.broken(store, "notebook-1"):
+        found.append(broken)
+    collect(store)
+    store.close()
+    if tidy.read(folder).dangling():
+        found.append("records without bytes after gc")
+    return found
+
+
+def test_import_is_killed_at_each_durable_operation(
+    template: Path, tmp_path: Path
+) -> None:
+    store = Store(template / ".nbckpt", load_secret())
+    folder, scratch = tmp_path / "import", tmp_path / "scratch"
+    folder.mkdir()
+    scratch.mkdir()
+    export_run(store, "notebook-1", folder / "run.nbckpt")
+    store.close()
+    seen, problems = 0, []
+    for death in deaths("import", folder, scratch):
+        seen += 1
+        at = f"{death.when} {death.number} ({death.label})"
+        problems += [f"{at}: {problem}" for problem in problems_of_import(death)]
+    print(f"import: killed at {seen} points, {len(problems)} problems")  # noqa: T201
+    assert problems == []
+    assert seen > 10

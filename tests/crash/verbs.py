@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nbckpt import transfers
 from nbckpt.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
@@ -33,7 +34,12 @@ def finish(folder: Path) -> None:
     store.close()
 
 
-VERBS: dict[str, Callable[[Path], None]] = {"finish": finish}
+def import_run(folder: Path) -> None:
+    """Import the archive beside a folder's store."""
+    transfers.import_run(folder / "run.nbckpt", folder / ".nbckpt", load_secret())
+
+
+VERBS: dict[str, Callable[[Path], None]] = {"finish": finish, "import": import_run}
 
 
 @dataclass(frozen=True)
