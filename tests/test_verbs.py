@@ -844,6 +844,14 @@ def test_wrong_verb_names_the_verbs_with_an_example(lab: Lab, line: str) -> None
         call(lab, line)
 
 
+@pytest.mark.parametrize("line", ["export etl-1", "import etl-1.nbckpt --trust"])
+def test_verb_of_the_shell_is_refused_with_the_command_to_write(
+    lab: Lab, line: str
+) -> None:
+    with pytest.raises(BadStep, match=f"command of the shell.*!nbckpt {line}$"):
+        call(lab, line)
+
+
 @pytest.mark.parametrize("line", ["status --nope", "show", "explain a b c", "show 'a"])
 def test_wrong_option_in_a_notebook_is_refused(lab: Lab, line: str) -> None:
     with pytest.raises(BadStep):

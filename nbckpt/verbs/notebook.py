@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from nbckpt.session import Session
 
 EXAMPLE = "%nbckpt explain clean"
+# They work on files and whole runs, from outside of the kernel.
+SHELL_VERBS = ("run", "rehearse", "annotate", "doctor", "export", "import")
 
 
 def in_notebook(session: Session, line: str) -> str:
@@ -61,6 +63,11 @@ def in_notebook(session: Session, line: str) -> str:
     """
     words = words_of(line)
     verb = VERBS.get(words[0]) if words else None
+    if words and words[0] in SHELL_VERBS:
+        raise BadStep(
+            f"nbckpt {words[0]} is a command of the shell",
+            f"In a shell, or in a cell of its own: !nbckpt {line.strip()}",
+        )
     if verb is None:
         said = f"%nbckpt has no verb {words[0]!r}" if words else "%nbckpt needs a verb"
         raise BadStep(said, f"Verbs: {', '.join(VERBS)}. Write for example: {EXAMPLE}")
