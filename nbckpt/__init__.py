@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nbckpt.loops import items
     from nbckpt.maps import map  # noqa: A004 - what it is
     from nbckpt.questions import ask
+    from nbckpt.transactions import relay, transaction
 
 __all__ = [
     "NbckptError",
@@ -31,6 +32,8 @@ __all__ = [
     "load_ipython_extension",
     "map",
     "note",
+    "relay",
+    "transaction",
     "unknown",
     "unload_ipython_extension",
 ]
@@ -46,6 +49,8 @@ HOMES = {
     "items": "loops",
     "map": "maps",
     "note": "decisions",
+    "relay": "transactions",
+    "transaction": "transactions",
     "unknown": "decisions",
 }
 """Public name → module that it is loaded from when it is first used."""

@@ -58,3 +58,12 @@ def _unmeasured_kernels(
     """Take coverage from kernels that end by SIGKILL: it leaves no data, only costs."""
     if any(request.path.is_relative_to(folder) for folder in WHOLE_NOTEBOOKS):
         monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Start a PostgreSQL server of Debian's on loopback; return how to connect."""
+    from tests import postgresql
+
+    with postgresql.server() as address:
+        yield address

@@ -22,6 +22,8 @@ PUBLIC = [
     "load_ipython_extension",
     "map",
     "note",
+    "relay",
+    "transaction",
     "unknown",
     "unload_ipython_extension",
 ]

@@ -1,4 +1,4 @@
-"""Receivers of effects in a file, and one step that charges four cards there.
+"""Receivers of effects, and one step that charges four cards there.
 
 A call's effect is one line that is appended and synced. Each call passes two points at
 which the process may die: before its effect, and between the effect and the answer.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,8 @@ from traitlets.config import Config
 
 import nbckpt
 from nbckpt import effects, intents
+from nbckpt.connections import Postgres, Sqlite
+from nbckpt.transactions import receive
 from tests.crash import crashpoints
 
 if TYPE_CHECKING:
@@ -78,6 +82,60 @@ def append(line: dict[str, Any]) -> None:
         file.write(json.dumps(line) + "\n")
 
 
+class Bank:
+    """A database of the user's, in which charges are rows.
+
+    Parameters
+    ----------
+    address : str
+        How to connect to PostgreSQL; empty: a file of SQLite.
+    points : Points
+        Where the process may die.
+    """
+
+    def __init__(self, address: str, points: crashpoints.Points) -> None:
+        self.points = points
+        self.connection: Any = connect(address)
+        target = Postgres if address else Sqlite
+        for name in ("execute", "begin", "commit", "rollback"):
+            crashpoints.plant(target, **{name: self._passing(target, name)})
+
+    def _passing(self, target: Any, name: str) -> Callable[..., Any]:
+        """Return a call that passes a point."""
+        call = getattr(target, name)
+
+        def wrapped(*given: Any) -> Any:
+            with self.points.passing(f"bank {name}"):
+                return call(*given)
+
+        return wrapped
+
+    def charge(self, card: str) -> str:
+        """Charge a card, within the transaction that is open."""
+        with self.points.passing("bank charge"):
+            self.connection.execute(f"INSERT INTO charges VALUES ('{card}')")  # noqa: S608
+        return f"charged {card}"
+
+    def send(self, message_id: str, message: Any) -> None:
+        """Deliver a message to a receiver that takes each once."""
+        with self.points.passing("call send"):
+            append({"key": message_id, "card": message, "at": 0.0})
+            with closing(sqlite3.connect("receiver.db")) as there:
+                there.execute("CREATE TABLE IF NOT EXISTS taken (card TEXT)")
+                with receive(there, message_id) as receipt:
+                    if receipt.pending:
+                        there.execute("INSERT INTO taken VALUES (?)", (message,))
+
+
+def connect(address: str) -> Any:
+    """Return a connection to the bank; its table is made."""
+    psycopg = __import__("psycopg") if address else None
+    found: Any = psycopg.connect(address) if psycopg else sqlite3.connect("bank.db")
+    found.execute("CREATE TABLE IF NOT EXISTS charges (card TEXT)")
+    found.commit()
+    return found
+
+
 CONTRACTS = {
     "keyed": "dedup='24h'",
     "queryable": "lookup=there.find",
@@ -90,6 +148,21 @@ answers = [
     nbckpt.effect(f"charge-{{card}}", lambda key, card=card: there.charge(key, card), {})
     for card in {!r}
 ]
+"""
+
+BANKS = ("sqlite", "postgres")
+BOOKING = """%%step charge --effects bank
+answers = []
+for card in {!r}:
+    with nbckpt.transaction(there.connection, f"charge-{{card}}") as booking:
+        if booking.pending:
+            there.charge(card)
+            booking.emit(card)
+    answers.append(f"charged {{card}}")
+del booking, card
+"""
+SENDING = """%%step send --effects messages
+nbckpt.relay(there.connection, there.send)
 """
 
 
@@ -114,8 +187,22 @@ def no_key() -> None:
     crashpoints.plant(effects, key_here=changing)
 
 
+def no_row() -> None:
+    """Believe our own record, not the row in the bank, about what was committed."""
+    execute, ignored = Sqlite.execute, "OR IGNORE INTO nbckpt_outbox"
+
+    def forgetful(self: Sqlite, sql: str, *values: Any) -> Any:
+        if "INTO nbckpt_completed" in sql:
+            sql = "DELETE FROM nbckpt_completed WHERE key = ?"
+            execute(self, sql, values[0])
+            sql = "INSERT INTO nbckpt_completed VALUES (?, ?, ?, ?, ?)"
+        return execute(self, sql.replace("INTO nbckpt_outbox", ignored), *values)
+
+    crashpoints.plant(Sqlite, execute=forgetful)
+
+
 FAULTS: dict[str, Callable[[], None]] = {
-    "no_intent": no_intent, "no_key": no_key, "": lambda: None,
+    "no_intent": no_intent, "no_key": no_key, "no_row": no_row, "": lambda: None,
 }  # fmt: skip
 
 
@@ -130,10 +217,15 @@ def run(job: dict[str, Any]) -> None:
     FAULTS[job["sabotage"]]()
     quiet = Config({"HistoryManager": {"enabled": False}})
     shell: Any = InteractiveShell.instance(config=quiet)
-    there = Receiver(job["receiver"], points)
+    kind, address = job["receiver"], job["env"].get("BANK", "")
+    is_bank = kind in BANKS
+    there = Bank(address, points) if is_bank else Receiver(kind, points)
     # Not among the notebook's names: no value of a notebook holds a crash point.
     vars(__import__("builtins")).update(there=there, nbckpt=nbckpt)
-    sources = ["%load_ext nbckpt", STEP.format(CONTRACTS[job["receiver"]], list(CARDS))]
+    cards = list(CARDS)
+    steps = [BOOKING.format(cards), SENDING] if is_bank else []
+    steps = steps or [STEP.format(CONTRACTS[kind], cards)]
+    sources = ["%load_ext nbckpt", *steps]
     for source in sources:
         result = shell.run_cell(source, store_history=True)
         error = result.error_before_exec or result.error_in_exec
