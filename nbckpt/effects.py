@@ -5,8 +5,9 @@ know. What is done then depends on what the receiver offers: it can be asked (`l
 recognises a repeated key (`dedup`), or a person must look. Without either contract every
 end between the two stops the run. Nothing but a new run gives new keys.
 
-A process that was taken over while it waits for the receiver can't be called back: its
-effect may still happen, and the new holder finds the intent, not the outcome.
+A process that was taken over while it waits for the receiver is ended before its heir
+asks or calls: what it sent may still arrive, and the heir finds the intent, not the
+outcome.
 """
 
 from __future__ import annotations
@@ -207,6 +208,9 @@ def _go_on(intent: Intent, asked: Asked) -> Settled | None:
     record = intent.record
     if record is not None and record.state is EffectState.DONE:
         return _recorded(intent, record, asked)
+    # Before the receiver is asked: a holder that was replaced may be in the middle of
+    # the same call.
+    intent.place.session.alone()
     found = _find(intent, asked)
     if found is not None:
         intent.write_done(found, "found", asked.request)

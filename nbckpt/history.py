@@ -14,6 +14,7 @@ from nbckpt.records import (
     LoopRecord,
     Mark,
     Note,
+    Placement,
     PlanRecord,
     Question,
     Record,
@@ -106,6 +107,11 @@ class Reader:
         """Return who holds a run, or None."""
         found = self.store.get(f"lease/{run_id}")
         return None if found is None else revived(Lease, found)
+
+    def placement(self, run_id: str) -> Placement | None:
+        """Return where ``nbckpt run`` started a run last, or None."""
+        found = self.store.get(f"placement/{run_id}")
+        return None if found is None else revived(Placement, found)
 
     def step(self, run_id: str, step: str) -> StepRecord | None:
         """Return a step's record, or None if it was not completed."""

@@ -11,21 +11,18 @@ M. Kleppmann's, "How to do distributed locking" (2016).
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
+from nbckpt import lines, takeover
 from nbckpt.errors import Fenced, NbckptError, RunHeld
 from nbckpt.lines import archived, require_open
 from nbckpt.moments import local
-from nbckpt.records import Holder, Lease, Overlap
+from nbckpt.processes import is_alive, is_here, this_process
+from nbckpt.records import Event, Lease, Overlap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,79 +34,6 @@ FINISHED = "finished"
 """Why the lease of an archived run was ended."""
 BEATS = 3
 """Beats within one duration: one that is late is no reason to take over."""
-
-
-def this_process() -> Holder:
-    """Return the holder that this process is.
-
-    Returns
-    -------
-    Holder
-        With a new nonce.
-    """
-    return Holder(
-        host=socket.gethostname(),
-        boot=_read("/proc/sys/kernel/random/boot_id"),
-        namespace=_link("/proc/self/ns/pid"),
-        pid=os.getpid(),
-        started=psutil.Process().create_time(),
-        nonce=secrets.token_hex(8),
-    )
-
-
-def _read(path: str) -> str:
-    """Return a system file's text, or nothing."""
-    try:
-        return Path(path).read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def _link(path: str) -> str:
-    """Return where a system link leads, or nothing."""
-    try:
-        return str(Path(path).readlink())
-    except OSError:
-        return ""
-
-
-def is_here(holder: Holder) -> bool:
-    """Tell whether this system can say if a holder lives.
-
-    Parameters
-    ----------
-    holder : Holder
-        Whoever holds a run.
-
-    Returns
-    -------
-    bool
-        Same host, same boot, same process-id namespace.
-    """
-    me = this_process()
-    ours = (me.host, me.boot, me.namespace)
-    return (holder.host, holder.boot, holder.namespace) == ours
-
-
-def is_alive(holder: Holder) -> bool:
-    """Tell whether a holder on this host still runs.
-
-    Parameters
-    ----------
-    holder : Holder
-        A holder for which `is_here` is true.
-
-    Returns
-    -------
-    bool
-        By process id and start time; a zombie process is dead, a stopped one lives.
-    """
-    try:
-        process = psutil.Process(holder.pid)
-        same = abs(process.create_time() - holder.started) < 1
-        return same and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def describe(lease: Lease) -> str:
@@ -176,6 +100,9 @@ class Hold:
         self._store = store
         self.run_id = run_id
         self.lease = lease
+        self._since = time.monotonic()
+        self._is_alone = False
+        self._turn = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(
             target=self._beat_on, name="nbckpt-heartbeat", daemon=True
@@ -209,6 +136,27 @@ class Hold:
                 f"run {self.run_id} was taken over by {taker}",
                 "Nothing more of this kernel is recorded. Restart it to take the run back",
             )
+
+    def alone(self, grace: float = takeover.GRACE) -> None:
+        """Make sure that no holder before this one acts; called before an effect.
+
+        Parameters
+        ----------
+        grace : float, optional
+            Seconds that an interrupted process has to end by itself.
+
+        Raises
+        ------
+        StopForHuman
+            If a process that was replaced may still run and can't be ended.
+        Fenced
+            If this holder was replaced itself.
+        """
+        with self._turn:
+            if not self._is_alone:
+                former = takeover.Former(self._store, self.run_id, self.guard)
+                former.end(self._since, grace)
+                self._is_alone = True
 
     def release(self) -> None:
         """Give the run back; safe to call twice."""
@@ -259,6 +207,7 @@ class Leases:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._seen: dict[str, tuple[int, float]] = {}
+        self._refused: set[tuple[str, int]] = set()
 
     def hold(
         self,
@@ -294,22 +243,28 @@ class Leases:
         def change(transaction: Transaction) -> Lease:
             require_open(transaction, run_id)
             before = _lease(transaction, run_id)
-            if overlap != "replace" and not is_free(before, self._seen, run_id):
-                raise _held(run_id, before)
-            lease = Lease(
-                token=(before.token if before else 0) + 1,
-                holder=this_process(),
-                beat_at=time.time(),
-                taken_at=time.time(),
-                duration=DURATION,
-                why=overlap,
-            )
+            if before is not None and not is_free(before, self._seen, run_id):
+                _displace(transaction, run_id, before, overlap)
+            lease = _next_lease(before, overlap)
             transaction.put(f"lease/{run_id}", lease.to_json())
             if on_taken is not None:
                 on_taken(transaction, before)
             return lease
 
-        return Hold(self.store, run_id, self.store.transact(change))
+        try:
+            return Hold(self.store, run_id, self.store.transact(change))
+        except _Refused as refused:
+            raise self._held(run_id, refused.lease) from None
+
+    def _held(self, run_id: str, lease: Lease) -> RunHeld:
+        """Return the refusal that names the holder; the history has it once."""
+        if (run_id, lease.token) not in self._refused:
+            self._refused.add((run_id, lease.token))
+            note_refused(self.store, run_id, lease)
+        return RunHeld(
+            f"run {run_id} is held by {describe(lease)}",
+            "Close that kernel, or take the run over: %nbckpt start --overlap replace",
+        )
 
 
 def _lease(transaction: Transaction, run_id: str) -> Lease | None:
@@ -324,13 +279,62 @@ def _finished(run_id: str) -> Fenced:
     return Fenced(refusal.what, refusal.remedy)
 
 
-def _held(run_id: str, lease: Lease | None) -> RunHeld:
-    """Return the refusal that names the holder."""
-    holder = describe(lease) if lease else "another process"
-    return RunHeld(
-        f"run {run_id} is held by {holder}",
-        "Close that kernel, or take the run over: %nbckpt start --overlap replace",
+def _next_lease(before: Lease | None, why: str) -> Lease:
+    """Return the lease of this process, under the next token."""
+    return Lease(
+        token=(before.token if before else 0) + 1,
+        holder=this_process(),
+        beat_at=time.time(),
+        taken_at=time.time(),
+        duration=DURATION,
+        why=why,
     )
+
+
+def _displace(
+    transaction: Transaction, run_id: str, lease: Lease, overlap: Overlap
+) -> None:
+    """Note that a living holder is replaced, or refuse."""
+    if overlap != "replace":
+        raise _Refused(lease)
+    takeover.note(transaction, run_id, lease)
+
+
+class _Refused(Exception):
+    """A living process holds the run; nothing was written."""
+
+    def __init__(self, lease: Lease) -> None:
+        super().__init__(lease)
+        self.lease = lease
+
+
+def note_refused(store: Store, run_id: str, lease: Lease) -> None:
+    """Add to a run's history that a start was skipped since another process holds it.
+
+    Parameters
+    ----------
+    store : Store
+        Where the run lies.
+    run_id : str
+        The run.
+    lease : Lease
+        Of its holder, which goes on undisturbed.
+
+    Notes
+    -----
+    Not under the fence: the line is the refused one's word. That it can't be written
+    (a full disk) changes nothing of the refusal.
+    """
+    me = this_process()
+    event = Event(
+        time.time(),
+        "skipped start",
+        reason=f"process {me.pid} on {me.host}: the run is held by {describe(lease)}",
+        token=lease.token,
+        detail={"pid": me.pid, "host": me.host, "holder": lease.holder.pid},
+    )
+    with suppress(NbckptError):
+        store.transact(lambda tx: lines.add_line(tx, run_id, event), durable=False)
 
 
 def standing(lease: Lease | None) -> str:

@@ -41,6 +41,8 @@ from nbckpt.worktree import Ground
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+HIDDEN = ("get_ipython", "In", "Out", "exit", "quit", "open")
+
 
 class Session:
     """A kernel's hold on its run.
@@ -64,15 +66,7 @@ class Session:
         self._started = Wish()
         self._leases: Leases | None = None
         self._doubles: set[str] = set()
-        self._hidden = {
-            *shell.user_ns_hidden,
-            "get_ipython",
-            "In",
-            "Out",
-            "exit",
-            "quit",
-            "open",
-        }
+        self._hidden = {*shell.user_ns_hidden, *HIDDEN}
         self._hold: Hold | None = None
         self._store: Store | None = None
         self._seen: dict[str, tuple[str, str]] = {}
@@ -145,6 +139,11 @@ class Session:
             self.journal.note("taken", reason=self.wish.overlap)
         self.ground.enter(self.journal)
         atexit.register(self.release)
+
+    def alone(self) -> None:
+        """Make sure, before an effect, that no former holder acts any more."""
+        if self._hold is not None:
+            self._hold.alone()
 
     def open_store(self) -> Store:
         """Return the notebook's store."""

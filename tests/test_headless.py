@@ -22,7 +22,7 @@ from nbckpt.headless import document, loop, passes, progress, twice
 from nbckpt.history import Reader
 from nbckpt.identity import Wish
 from nbckpt.journal import Journal
-from nbckpt.leases import this_process
+from nbckpt.processes import this_process
 from nbckpt.records import (
     Event,
     Lease,
@@ -34,7 +34,8 @@ from nbckpt.records import (
 from nbckpt.runs import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.opening import looking
+from nbckpt.verbs.opening import changing, looking
+from nbckpt.verbs.status import status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -542,3 +543,46 @@ def test_pass_that_fails_is_told_with_its_cell(tmp_path: Path) -> None:
     found = twice.cold_and_warm(a_notebook(tmp_path, LOAD, "1 / 0"), tmp_path / "store")
     assert len(found) == 1
     assert "the cold pass failed in cell 2: ZeroDivisionError" in found[0]
+
+
+# placement, and starts that come twice
+
+
+def test_placement_is_recorded_before_the_kernel_starts_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = a_notebook(tmp_path, LOAD, STEP_A, "%%step f\n1 / 0")
+    seen = []
+
+    def start(_: passes.Pass) -> passes.End:
+        with looking(tmp_path / ".nbckpt") as reader:
+            seen.append(reader.placement("nb-1"))
+        return passes.End("unstarted")
+
+    monkeypatch.setattr(passes.Pass, "run", start)
+    Said(notebook)
+    assert seen[0].notebook == str(notebook)
+    assert seen[0].folder == str(Path.cwd())
+    assert seen[0].command == f"nbckpt run {notebook} --run-id nb-1"
+    with changing(tmp_path / ".nbckpt") as store:
+        plan = PlanRecord((PlannedStep(1, "a", ""), PlannedStep(2, "f", "")))
+        store.transact(lambda tx: tx.put("plan/nb-1", plan.to_json()))
+    Said(notebook)
+    with looking(tmp_path / ".nbckpt") as reader:
+        told = status(reader, reader.run("nb-1"))["placement"]
+    assert told is not None
+    assert told["from_step"] == "a"
+
+
+def test_kernel_after_one_that_its_heir_killed_does_not_take_the_run_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def die(through: passes.Pass) -> passes.End:
+        asked.append(through._environment["NBCKPT_OVERLAP"])
+        return passes.End("died", 1)
+
+    monkeypatch.setattr(passes.Pass, "run", die)
+    Said(a_notebook(tmp_path, LOAD, STEP_A), overlap="replace")
+    assert asked == ["replace", "skip"]

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from nbckpt import leases
+from nbckpt import leases, lines
 from nbckpt.errors import Fenced, RunHeld
-from nbckpt.leases import Leases, describe, is_alive, is_free, is_here, this_process
+from nbckpt.history import Reader
+from nbckpt.leases import Leases, describe, is_free
+from nbckpt.processes import is_alive, is_here, this_process, ticks
 from nbckpt.records import Holder, Lease
 from nbckpt.store import Store
 from nbckpt.trust import Secret
@@ -91,6 +93,21 @@ def test_living_holder_is_not_disturbed(store: Store) -> None:
     hold.release()
 
 
+def test_refused_start_leaves_one_line_and_the_holder_undisturbed(store: Store) -> None:
+    hold = Leases(store).hold("r")
+    before, observer = lease_of(store), Leases(store)
+    for _ in range(2):
+        with pytest.raises(RunHeld):
+            observer.hold("r")
+    (line,) = [event for _, event in Reader(store).history("r")]
+    assert line.kind == "skipped start"
+    assert f"process {ME.pid}" in line.reason
+    assert lease_of(store) == before
+    assert lines.broken(store, "r") == ""
+    write(store, hold)
+    hold.release()
+
+
 def test_two_runs_have_two_holders(store: Store) -> None:
     one, other = Leases(store).hold("r"), Leases(store).hold("s")
     write(store, one)
@@ -154,7 +171,7 @@ def test_run_of_a_dead_process_is_taken_at_once(store: Store) -> None:
 
 
 def test_pid_that_another_process_has_now_is_no_holder(store: Store) -> None:
-    leave(store, replace(ME, started=ME.started - 1000))
+    leave(store, replace(ME, ticks=ME.ticks - 1000))
     hold = Leases(store).hold("r")
     assert hold.token == 6
     hold.release()
@@ -170,7 +187,7 @@ def test_zombie_is_dead() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     try:
         started = psutil.Process(child.pid).create_time()
-        holder = replace(ME, pid=child.pid, started=started)
+        holder = replace(ME, pid=child.pid, started=started, ticks=ticks(child.pid))
         # Waits for its end, and leaves it in the table of processes.
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert not is_alive(holder)
@@ -270,7 +287,7 @@ def test_refused_taking_writes_nothing(store: Store) -> None:
         (Lease(1, ME, beat_at=9e9), "alive"),
         (Lease(1, ME, beat_at=0.0), "late"),
         (Lease(1, AWAY), "unknown"),
-        (Lease(1, replace(ME, started=1.0)), "dead"),
+        (Lease(1, replace(ME, ticks=1)), "dead"),
     ],
 )
 def test_standing_of_a_holder_is_one_word(lease: Lease | None, word: str) -> None:

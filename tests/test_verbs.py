@@ -16,8 +16,8 @@ from nbckpt.errors import BadStep, NotFound, StoreDamaged, StoreRefused
 from nbckpt.history import Reader
 from nbckpt.identity import Wish
 from nbckpt.journal import Journal, set_mark
-from nbckpt.leases import this_process
 from nbckpt.packs import Pack
+from nbckpt.processes import this_process
 from nbckpt.records import (
     Contents,
     Evidence,

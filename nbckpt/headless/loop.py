@@ -23,9 +23,10 @@ from nbckpt.cells import parse_body, read_cells, read_sources
 from nbckpt.errors import BadStep, NotFound, RunHeld
 from nbckpt.headless.document import make_copy, save
 from nbckpt.headless.passes import End, Pass
+from nbckpt.headless.placing import place
 from nbckpt.headless.progress import Progress, Say
 from nbckpt.history import Reader
-from nbckpt.leases import describe, standing
+from nbckpt.leases import describe, note_refused, standing
 from nbckpt.plan import read_plan, step_line, wrong_lines
 from nbckpt.records import Overlap, RunRecord
 from nbckpt.runs import adopt, open_run
@@ -107,6 +108,7 @@ def run(order: Order, say: Say, warn: Say | None = None) -> int:
     store = Store(order.folder, load_secret())
     try:
         opened = _open(order, store)
+        place(Reader(store), opened.run_id, order.notebook)
         return _Loop(order, opened, store, document, kernel).run(
             say, warn or _to_stderr
         )
@@ -218,6 +220,7 @@ def _open(order: Order, store: Store) -> RunRecord:
         and order.overlap == "skip"
         and standing(lease) in {"alive", "late"}
     ):
+        note_refused(store, opened.run_id, lease)
         raise RunHeld(
             f"run {opened.run_id} is held by {describe(lease)}",
             "Wait for it, or take it over: --overlap replace; or begin another run: "
@@ -275,11 +278,14 @@ class _Loop:
     def _environment(self) -> dict[str, str]:
         """Return the environment of a kernel."""
         order = self._order
+        # Only the first kernel takes the run over: one that follows a kernel which was
+        # killed by its heir must not take it back.
+        replaces = order.overlap == "replace" and not self._deaths
         told = {
             "NBCKPT_NOTEBOOK": str(order.notebook),
             "NBCKPT_STORE": str(order.folder),
             "NBCKPT_RUN_ID": self._run.run_id,
-            "NBCKPT_OVERLAP": "replace" if order.overlap == "replace" else "skip",
+            "NBCKPT_OVERLAP": "replace" if replaces else "skip",
             "NBCKPT_VERSION": order.version,
             "JPY_SESSION_NAME": str(order.notebook),
         }

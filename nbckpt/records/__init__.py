@@ -11,12 +11,14 @@ from nbckpt.records.effects import Answer, EffectRecord, EffectState, Word
 from nbckpt.records.loops import ItemError, LoopRecord, NextInput
 from nbckpt.records.people import DecisionRecord, Note, Question, Unknown
 from nbckpt.records.runs import (
+    Displaced,
     Event,
     Head,
     Holder,
     Lease,
     Mark,
     Overlap,
+    Placement,
     PlannedStep,
     PlanRecord,
     RunRecord,
@@ -44,6 +46,7 @@ __all__ = [
     "Attempt",
     "Contents",
     "DecisionRecord",
+    "Displaced",
     "EffectRecord",
     "EffectState",
     "Event",
@@ -58,6 +61,7 @@ __all__ = [
     "NextInput",
     "Note",
     "Overlap",
+    "Placement",
     "PlanRecord",
     "PlannedStep",
     "Question",

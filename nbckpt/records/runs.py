@@ -37,6 +37,32 @@ class Holder(Record):
     """Start time of the process in seconds since the epoch, as the OS tells it."""
     nonce: str
     """Random; tells two holders in one process apart."""
+    ticks: int = 0
+    """Start time in clock ticks since the boot: exact; 0 if nothing told it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Displaced(Record):
+    """A holder that was replaced and may still run."""
+
+    holder: Holder
+    duration: float
+    """Of its lease, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement(Record):
+    """Where a run was started last: the scheduler's word, apart from the work."""
+
+    host: str
+    folder: str
+    notebook: str
+    from_step: str
+    """The first step that was not completed then; empty if all were."""
+    command: str
+    by: str
+    at: float
+    """Seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)

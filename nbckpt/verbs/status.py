@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt.leases import standing
 from nbckpt.records import (
@@ -105,6 +105,8 @@ class Status(TypedDict):
     questions: list[OpenQuestion]
     unknowns: list[OpenPoint]
     store: StoreState
+    placement: dict[str, Any] | None
+    """Where ``nbckpt run`` started it last: a `Placement`."""
     resume: str
     """The command that goes on with the run; empty if it is completed or running."""
 
@@ -161,6 +163,7 @@ def status(reader: Reader, run: RunRecord, now: float | None = None) -> Status:
         _current(look, steps, "interrupted"),
     )
     state = _run_state(look, [step["state"] for step in steps])
+    placement = reader.placement(run.run_id)
     return Status(
         run=run.run_id,
         notebook=run.notebook,
@@ -176,6 +179,7 @@ def status(reader: Reader, run: RunRecord, now: float | None = None) -> Status:
         questions=open_questions(reader, run, look.now),
         unknowns=open_points(reader, run),
         store=_store(reader),
+        placement=placement.to_json() if placement else None,
         resume="" if state in OVER else _resume(run),
     )
 
