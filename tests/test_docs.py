@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from itertools import chain
@@ -19,6 +20,9 @@ README = (ROOT / "README.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+DISCIPLINE = (ROOT / "docs/discipline.md").read_text("utf-8")
+OFF = ("skip", "xfail")
+"""Marks of tests that show nothing."""
 
 
 def section(text: str, title: str) -> str:
@@ -30,6 +34,34 @@ def first_columns(text: str) -> list[str]:
     """Return the first cell of each row of the tables in a text, heads left out."""
     bodies = re.findall(r"^\|[-|]+\|\n((?:\|.*\n?)+)", text, re.MULTILINE)
     return [row.split("|")[1].strip() for body in bodies for row in body.splitlines()]
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """Return the cells of each row that begins with a number."""
+    found = re.findall(r"^\| \d+ \|.*\|$", text, re.MULTILINE)
+    return [[cell.strip() for cell in row[1:-1].split(" |")] for row in found]
+
+
+def named_in(row: list[str]) -> list[str]:
+    """Return the tests that a row of the discipline names."""
+    return re.findall(r"`([^`]+)`", row[3])
+
+
+def exists(named: str) -> bool:
+    """Say whether there is a test ``FILE::NAME``, or ``FILE::NAME[CASE]``, that runs."""
+    file, _, rest = named.partition("::")
+    name, _, case = rest.partition("[")
+    path = ROOT / "tests" / file
+    if not path.is_file():
+        return False
+    body = ast.parse(path.read_text("utf-8")).body
+    found = [n for n in body if isinstance(n, ast.FunctionDef) and n.name == name]
+    marks = [ast.unparse(mark) for node in found for mark in node.decorator_list]
+    left_out = any(
+        mark.startswith(f"pytest.mark.{no}(") for mark in marks for no in OFF
+    )
+    is_case = not case or (ROOT / "tests/cases/data" / case.rstrip("]")).is_dir()
+    return bool(found) and is_case and not left_out
 
 
 def names_of(requirements: list[str]) -> set[str]:
@@ -89,3 +121,39 @@ def test_make_targets_that_are_named_exist(text: str) -> None:
 
 def test_changelog_tells_of_the_next_release() -> None:
     assert "## [Unreleased]" in CHANGELOG
+
+
+def test_readme_says_where_the_state_lives_and_what_is_atomic() -> None:
+    told = section(README, "Where things are kept")
+
+    for word in ("`.nbckpt/`", "diskcache", "run and step", "one\ntransaction"):
+        assert word in told
+
+
+def test_no_cell_of_the_discipline_is_empty() -> None:
+    rows = rows_of(DISCIPLINE)
+
+    assert len(rows) > 50
+    for row in rows:
+        assert len(row) == 4, row
+        assert all(row), row
+        assert named_in(row), row
+
+
+@pytest.mark.parametrize(
+    "named", sorted({name for row in rows_of(DISCIPLINE) for name in named_in(row)})
+)
+def test_test_that_the_discipline_names_exists(named: str) -> None:
+    assert exists(named)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "test_docs.py::test_of_nothing",
+        "test_of_nothing.py::test_docs",
+        "cases/test_cases.py::test_case_behaves_as_it_states[no_such_case]",
+    ],
+)
+def test_test_that_is_not_there_is_noticed(named: str) -> None:
+    assert not exists(named)
