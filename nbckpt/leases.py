@@ -129,13 +129,7 @@ class Hold:
         """
         lease = _lease(transaction, self.run_id)
         if lease is None or lease.token != self.token or lease.released:
-            if lease is not None and lease.why == FINISHED:
-                raise _finished(self.run_id)
-            taker = describe(lease) if lease else "nobody; its lease is gone"
-            raise Fenced(
-                f"run {self.run_id} was taken over by {taker}",
-                "Nothing more of this kernel is recorded. Restart it to take the run back",
-            )
+            raise _fenced(self.run_id, lease)
 
     def alone(self, grace: float = takeover.GRACE) -> None:
         """Make sure that no holder before this one acts; called before an effect.
@@ -273,10 +267,22 @@ def _lease(transaction: Transaction, run_id: str) -> Lease | None:
     return Lease.from_json(found) if found else None
 
 
-def _finished(run_id: str) -> Fenced:
-    """Return the refusal to write to a run that was archived meanwhile."""
-    refusal = archived(run_id)
-    return Fenced(refusal.what, refusal.remedy)
+def _fenced(run_id: str, lease: Lease | None) -> Fenced:
+    """Return the refusal to write to a run that this process holds no more."""
+    why = lease.why if lease is not None else ""
+    if why == FINISHED:
+        refusal = archived(run_id)
+        return Fenced(refusal.what, refusal.remedy)
+    if why.startswith("cancelled"):
+        return Fenced(
+            f"run {run_id} was {why}",
+            "Nothing more of this kernel is recorded. To begin a new run: --fresh",
+        )
+    taker = describe(lease) if lease else "nobody; its lease is gone"
+    return Fenced(
+        f"run {run_id} was taken over by {taker}",
+        "Nothing more of this kernel is recorded. Restart it to take the run back",
+    )
 
 
 def _next_lease(before: Lease | None, why: str) -> Lease:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nbckpt import __version__, keys
+from nbckpt.errors import StopForHuman
 from nbckpt.lines import archived
 from nbckpt.records import SCHEMA_VERSION, RunRecord, RunState
 
@@ -79,7 +80,57 @@ def _usable(
     if known["schema_version"] < SCHEMA_VERSION:
         transaction.put(f"run/{run_id}", {**known, "state": str(RunState.FROZEN)})
         return None, f"run {run_id} has an older schema and is frozen"
+    refuse_cancelled(transaction, run_id)
     return RunRecord.from_json(known), ""
+
+
+def check_version(run: RunRecord, version: str) -> None:
+    """Stop if a run was begun with another workflow version.
+
+    Parameters
+    ----------
+    run : RunRecord
+        The run.
+    version : str
+        That of the notebook; empty: it tells none.
+
+    Raises
+    ------
+    StopForHuman
+        With the three ways out.
+    """
+    if version and run.version != version:
+        begun = f"--version {run.version}" if run.version else "without --version"
+        raise StopForHuman(
+            f"run {run.run_id} was begun with version {run.version or 'none'}, "
+            f"this notebook is version {version}",
+            f"Go on with the old one: {begun}; or from the step that changed: "
+            f"nbckpt fork {run.run_id} --from STEP --version {version}; or anew: --fresh",
+        )
+
+
+def refuse_cancelled(transaction: Transaction, run_id: str) -> None:
+    """Stop if a person cancelled a run; called again where its lease is taken.
+
+    Parameters
+    ----------
+    transaction : Transaction
+        The transaction in which the run is opened or taken.
+    run_id : str
+        The run.
+
+    Raises
+    ------
+    StopForHuman
+        With the ways to go on.
+    """
+    known = transaction.get(f"run/{run_id}")
+    if known is not None and known["state"] == RunState.CANCELLED:
+        raise StopForHuman(
+            f"run {run_id} was {known['why'] or 'cancelled'}; it is not resumed",
+            f"Begin a new run: --fresh; or from a step of it: nbckpt fork {run_id} "
+            "--from STEP",
+        )
 
 
 def adopt(store: Store, stem: str, steps: Sequence[str]) -> None:

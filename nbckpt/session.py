@@ -14,7 +14,7 @@ from nbckpt.cells import parse_body, read_sources
 from nbckpt.checkpoints import Checkpoints, Restored
 from nbckpt.claims import Claims
 from nbckpt.codecs import Secrets
-from nbckpt.errors import BadNotebook, StopForHuman
+from nbckpt.errors import BadNotebook
 from nbckpt.identity import Wish, cell_id, identify, read_overlap
 from nbckpt.inputs import Body, Inputs
 from nbckpt.leases import Hold, Leases
@@ -123,7 +123,11 @@ class Session:
         self.ground = Ground(self.store, run.run_id, self.identity.base)
         if self._leases is None or self._leases.store is not self.store:
             self._leases = Leases(self.store)
-        self._hold = self._leases.hold(run.run_id, self.wish.overlap)
+        self._hold = self._leases.hold(
+            run.run_id,
+            self.wish.overlap,
+            lambda tx, _: runs.refuse_cancelled(tx, run.run_id),
+        )
         self.journal = journal.Journal(
             self.store, run.run_id, self._hold.token, self._hold.guard
         )
@@ -165,7 +169,7 @@ class Session:
         self.wish = replace(wish, run_id=run.run_id, fresh=False)
         if run.why:
             sys.stderr.write(f"nbckpt: {run.why}; this is {run.run_id}\n")
-        _check_version(run, wish.version)
+        runs.check_version(run, wish.version)
         return run
 
     def _read_plan(self) -> PlanRecord | None:
@@ -378,18 +382,6 @@ class Session:
         self.store.close()
         self._store = None
         atexit.unregister(self.release)
-
-
-def _check_version(run: RunRecord, version: str) -> None:
-    """Stop if a run was begun with another workflow version."""
-    if version and run.version != version:
-        begun = run.version or "none"
-        raise StopForHuman(
-            f"run {run.run_id} was begun with version {begun}, "
-            f"this notebook is version {version}",
-            f"Resume it with --version {begun}, begin anew with --fresh, or stop here "
-            "and look: nbckpt status",
-        )
 
 
 def _once_more(

@@ -21,7 +21,6 @@ from nbckpt.records import (
     Note,
     Question,
     RunRecord,
-    RunState,
     Unknown,
 )
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nbckpt.store import Transaction
-
-ENDED = {RunState.FINISHED, RunState.CANCELLED, RunState.FROZEN}
 
 
 def masked(text: str) -> str:
@@ -51,7 +48,7 @@ def masked(text: str) -> str:
     return text
 
 
-def require_open(transaction: Transaction, run_id: str) -> None:
+def refuse_ended(transaction: Transaction, run_id: str) -> None:
     """Refuse a word about a run that is over.
 
     Parameters
@@ -72,7 +69,7 @@ def require_open(transaction: Transaction, run_id: str) -> None:
     if found is None:
         raise NotFound(f"there is no run {run_id!r}", "See: nbckpt runs")
     run = RunRecord.from_json(found)
-    if run.state in ENDED:
+    if run.is_ended:
         raise AlreadySettled(
             f"run {run_id} is {run.state}; nothing more is recorded of it",
             f"Begin another from it: nbckpt fork {run_id} --from STEP",
@@ -99,7 +96,7 @@ def decision(
     key = f"decision/{record.run_id}/{record.name}"
 
     def change(transaction: Transaction) -> DecisionRecord:
-        require_open(transaction, record.run_id)
+        refuse_ended(transaction, record.run_id)
         found = transaction.get(key)
         if found is not None:
             return DecisionRecord.from_json(found)
@@ -131,7 +128,7 @@ def unknown(run_id: str, point: Unknown) -> Callable[[Transaction], Unknown]:
     """
 
     def change(transaction: Transaction) -> Unknown:
-        require_open(transaction, run_id)
+        refuse_ended(transaction, run_id)
         for key in transaction.keys(f"unknown/{run_id}/"):
             known = Unknown.from_json(transaction.get(key))
             if (known.text, known.step) == (point.text, point.step):
@@ -173,7 +170,7 @@ def settlement(
     key = f"unknown/{run_id}/{number:06d}"
 
     def change(transaction: Transaction) -> Unknown:
-        require_open(transaction, run_id)
+        refuse_ended(transaction, run_id)
         found = transaction.get(key)
         if found is None:
             raise NotFound(
@@ -215,7 +212,7 @@ def note(run_id: str, word: Note) -> Callable[[Transaction], Note]:
     key = f"note/{run_id}/{keys.digest(word.step, word.text)}"
 
     def change(transaction: Transaction) -> Note:
-        require_open(transaction, run_id)
+        refuse_ended(transaction, run_id)
         found = transaction.get(key)
         if found is not None:
             return Note.from_json(found)
@@ -298,7 +295,7 @@ def answer(
     """
 
     def change(transaction: Transaction) -> Question:
-        require_open(transaction, asked.run_id)
+        refuse_ended(transaction, asked.run_id)
         stored = Question.from_json(transaction.get(asked.key))
         if stored.answered:
             raise AlreadySettled(

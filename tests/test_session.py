@@ -197,7 +197,8 @@ def test_run_of_another_version_stops_with_the_three_ways_on(
     assert isinstance(error, StopForHuman)
     assert f"version {begun or 'none'}" in error.what
     assert f"this notebook is version {now}" in error.what
-    for way in ("--version", "--fresh", "nbckpt status"):
+    old = f"--version {begun};" if begun else "without --version;"
+    for way in (old, f"nbckpt fork r --from STEP --version {now}", "--fresh"):
         assert way in error.remedy
     assert not notebook.session.is_held
     assert isinstance(notebook.error(A), StopForHuman)

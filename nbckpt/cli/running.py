@@ -16,9 +16,10 @@ from nbckpt.verbs.targets import folder_of, run_named, store_folder
 
 if TYPE_CHECKING:
     from nbckpt import headless
-    from nbckpt.verbs import marks
+    from nbckpt.verbs import branches, marks
 else:
     headless, marks = late("nbckpt.headless"), late("nbckpt.verbs.marks")
+    branches = late("nbckpt.verbs.branches")
 
 
 @click.command("run")
@@ -89,4 +90,39 @@ def rerun_command(step: str, target: str, store: str, *, and_after: bool) -> Non
         click.echo(marks.rerun(opened, run, step, and_after=and_after))
 
 
-COMMANDS = (run_command, rerun_command)
+@click.command("fork")
+@click.argument("target", metavar="RUN")
+@click.option("--from", "step", required=True, metavar="STEP", help="Runs from here.")
+@click.option("--run-id", default="", metavar="ID", help="Id of the new run.")
+@click.option("--version", default="", metavar="TEXT", help="Its workflow version.")
+@store_option
+def fork_command(target: str, step: str, run_id: str, version: str, store: str) -> None:
+    """Begin a new run with the records of the steps before STEP.
+
+    The new run has new idempotency keys: effects of STEP and later steps happen once
+    more. It becomes the notebook's current run; the old one stays as it is.
+
+    \b
+    nbckpt fork etl-1 --from fit --version 4
+    """
+    with changing(folder_of(store, target)) as opened:
+        run = run_named(Reader(opened), target)
+        click.echo(branches.fork(opened, run, step, run_id, version)[1])
+
+
+@click.command("cancel")
+@click.argument("target", metavar="RUN")
+@store_option
+def cancel_command(target: str, store: str) -> None:
+    """Cancel a run; it is never resumed.
+
+    A kernel that holds it can write nothing more, and says so at its next write.
+
+    \b
+    nbckpt cancel etl-1
+    """
+    with changing(folder_of(store, target)) as opened:
+        click.echo(branches.cancel(opened, run_named(Reader(opened), target)))
+
+
+COMMANDS = (run_command, rerun_command, fork_command, cancel_command)

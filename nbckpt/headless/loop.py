@@ -28,7 +28,7 @@ from nbckpt.headless.progress import Progress, Say
 from nbckpt.history import Reader
 from nbckpt.leases import describe, note_refused, standing
 from nbckpt.plan import read_plan, step_line, wrong_lines
-from nbckpt.records import Overlap, RunRecord
+from nbckpt.records import Overlap, RunRecord, RunState
 from nbckpt.runs import adopt, open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
@@ -342,7 +342,14 @@ class _Loop:
         """Return the exit code for how it ended."""
         if end.kind == "completed":
             return 1 if self._unsaved else 0
+        if end.name == "Fenced" and self._is_cancelled():
+            return EXITS["StopForHuman"]
         return EXITS.get(end.name, 1) if end.kind == "failed" else 1
+
+    def _is_cancelled(self) -> bool:
+        """Tell whether a person cancelled the run while it ran."""
+        run = Reader(self._store).run(self._run.run_id)
+        return run.state is RunState.CANCELLED
 
 
 @contextmanager

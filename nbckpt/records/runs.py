@@ -123,6 +123,11 @@ class RunRecord(Record):
     made_with: dict[str, str] = field(default_factory=dict)
     """Versions of nbckpt and Python that began it."""
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing more is recorded of it: archived, cancelled or frozen."""
+        return self.state in {RunState.FINISHED, RunState.CANCELLED, RunState.FROZEN}
+
 
 @dataclass(frozen=True, slots=True)
 class Mark(Record):

@@ -46,8 +46,13 @@ class Transaction:
 
     def get(self, key: str) -> Any:
         """Return a record's JSON values, or None."""
+        data = self.get_bytes(key)
+        return None if data is None else records.loads(data)
+
+    def get_bytes(self, key: str) -> bytes | None:
+        """Return the bytes written under a key, or None."""
         data = self._cache.get(key)
-        return None if data is None else records.loads(self._secret.unseal(key, data))
+        return None if data is None else self._secret.unseal(key, data)
 
     def put(self, key: str, value: Any) -> None:
         """Write a record's JSON values."""

@@ -243,6 +243,8 @@ VERBS: dict[str, Callable[[Session, list[str]], str]] = {
     "finish": _finish,
     "rerun": _rerun,
     "accept": _accept,
+    "fork": speaking.fork,
+    "cancel": speaking.cancel,
     "answer": speaking.answer,
     "decide": speaking.decide,
     "unknown": speaking.unknown,

@@ -1,10 +1,12 @@
-"""``%nbckpt answer|decide|unknown|note``: a person's words in a notebook."""
+"""``%nbckpt answer|decide|unknown|note|cancel|fork``: a person's words in a notebook."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nbckpt.errors import BadStep
+from nbckpt.verbs import branches
 from nbckpt.verbs import words as said
 from nbckpt.verbs.calling import opening
 from nbckpt.verbs.starting import LineParser
@@ -60,3 +62,28 @@ def note(session: Session, words: list[str]) -> str:
     text = " ".join(parser.parse_args(words).text)
     with opening(session) as call:
         return said.note(call.store, call.run(), text)
+
+
+def cancel(session: Session, words: list[str]) -> str:
+    """Cancel the notebook's run, or the one that is named."""
+    parser = LineParser("cancel", "Write for example: %nbckpt cancel etl-1")
+    parser.add_argument("run", nargs="?", default="")
+    with opening(session, parser.parse_args(words).run) as call:
+        return branches.cancel(call.store, call.run())
+
+
+def fork(session: Session, words: list[str]) -> str:
+    """Begin a new run from the notebook's run; this kernel goes on in it."""
+    parser = LineParser("fork", "Write for example: %nbckpt fork --from fit")
+    parser.add_argument("run", nargs="?", default="")
+    parser.add_argument("--from", dest="step", required=True)
+    parser.add_argument("--run-id", default="")
+    parser.add_argument("--version", default="")
+    told = parser.parse_args(words)
+    with opening(session, told.run) as call:
+        new, said = branches.fork(
+            call.store, call.run(), told.step, told.run_id, told.version
+        )
+    session.release()
+    session.wish = replace(session.wish, run_id=new.run_id, version=new.version)
+    return said

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 GONE = {"free", "dead"}
 TOLD = {StepState.FAILED, StepState.WAITING}
-OVER = {"completed", "running", "finished"}
+OVER = {"completed", "running", "finished", "cancelled"}
 """States in which there is nothing to go on with."""
 
 
