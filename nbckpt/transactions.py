@@ -116,6 +116,8 @@ def transaction(connection: Any, name: str) -> Iterator[Transaction]:
                 connection.executemany("INSERT INTO orders VALUES (?, ?)", rows)
     """
     place = current.place("transaction")
+    # A holder that was replaced may hold the row, and would never let it go.
+    place.session.alone()
     intent = Intent(place, name, "transaction")
     place.session.journal.write(lambda _: None, durable=False)
     target = target_of(connection)
@@ -189,6 +191,8 @@ def relay(connection: Any, send: Callable[[str, Any], Any]) -> int:
     transactions that run at the same time it is not defined.
     """
     target, sent = target_of(connection), 0
+    if (place := current.running()) is not None:
+        place.session.alone()
     _make_tables(target, OUTBOX)
     while messages := _unsent(target):
         for position, message_id, body in messages:

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import builtins
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
 
 from nbckpt import current, effects, intents
 from nbckpt.errors import BadStep, Fenced, StopForHuman, StoreFull
 from nbckpt.journal import Journal
-from nbckpt.processes import this_process, ticks
-from nbckpt.records import Displaced, EffectRecord, EffectState, Lease, StepState
+from nbckpt.records import EffectRecord, EffectState, Lease, StepState
 from nbckpt.session import Session
+from tests.former import a_process, displace
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -637,38 +635,15 @@ def test_answer_that_comes_between_look_and_intent_is_followed(
     assert len(receiver.calls) == 1
 
 
-HOLDER = "print('up', flush=True); import time; time.sleep(600)"
-
-
 @pytest.fixture
-def replaced(notebook: Notebook) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that the kernel replaced while it was in the middle of a step."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    me = this_process()
-    holder = replace(
-        me,
-        pid=process.pid,
-        started=psutil.Process(process.pid).create_time(),
-        ticks=ticks(process.pid),
-    )
-    notebook.run("%nbckpt start")
-    key = f"displaced/{notebook.session.run_id}/{1:010d}"
-    left = Displaced(holder, 30.0).to_json()
-    notebook.session.store.transact(lambda tx: tx.put(key, left))
-    yield process
-    process.kill()
-    process.wait()
-    process.stdout.close()
+def replaced(notebook: Notebook) -> Iterator[subprocess.Popen[str]]:
+    with a_process() as process:
+        displace(notebook, process)
+        yield process
 
 
 def ends_seen(
-    notebook: Notebook, receiver: Receiver, process: subprocess.Popen[bytes]
+    notebook: Notebook, receiver: Receiver, process: subprocess.Popen[str]
 ) -> list[int | None]:
     """Make an effect; return how the replaced process had ended at each call."""
     seen: list[int | None] = []
@@ -688,7 +663,7 @@ def ends_seen(
 
 
 def test_replaced_holder_has_ended_before_the_receiver_is_asked(
-    notebook: Notebook, receiver: Receiver, replaced: subprocess.Popen[bytes]
+    notebook: Notebook, receiver: Receiver, replaced: subprocess.Popen[str]
 ) -> None:
     """It may be in the middle of the very call whose outcome is looked up."""
     assert ends_seen(notebook, receiver, replaced) == [-signal.SIGINT] * 2
@@ -698,7 +673,7 @@ def test_replaced_holder_has_ended_before_the_receiver_is_asked(
 def test_without_that_wait_the_replaced_holder_would_still_act(
     notebook: Notebook,
     receiver: Receiver,
-    replaced: subprocess.Popen[bytes],
+    replaced: subprocess.Popen[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Negative control: the test above can fail."""
@@ -707,7 +682,7 @@ def test_without_that_wait_the_replaced_holder_would_still_act(
 
 
 def test_effect_that_is_done_waits_for_nobody(
-    notebook: Notebook, receiver: Receiver, replaced: subprocess.Popen[bytes]
+    notebook: Notebook, receiver: Receiver, replaced: subprocess.Popen[str]
 ) -> None:
     notebook.session._hold._is_alone = True  # type: ignore[union-attr]
     notebook.run(an_effect())

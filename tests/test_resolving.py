@@ -10,7 +10,7 @@ import pytest
 from nbckpt.cli import main
 from nbckpt.errors import BadStep, NotFound, RunHeld
 from nbckpt.history import Reader
-from nbckpt.leases import this_process
+from nbckpt.processes import this_process
 from nbckpt.records import (
     Attempt,
     EffectRecord,

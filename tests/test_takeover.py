@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from nbckpt import takeover
 from nbckpt.errors import Fenced, StopForHuman
 from nbckpt.history import Reader
 from nbckpt.leases import Leases
-from nbckpt.processes import this_process, ticks
+from nbckpt.processes import this_process
 from nbckpt.records import Attempt, Holder, Lease, StepState
 from nbckpt.store import Store
 from nbckpt.trust import Secret
+from tests.former import a_process, holder_of
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -43,24 +42,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def child(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
     """A process that waits; without a mark it ends by SIGINT."""
-    code = getattr(request, "param", POLITE)
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    yield process
-    process.kill()
-    process.wait()
-    process.stdout.close()
-
-
-def holder_of(pid: int) -> Holder:
-    started = psutil.Process(pid).create_time()
-    return replace(ME, pid=pid, started=started, ticks=ticks(pid))
+    with a_process(getattr(request, "param", POLITE)) as process:
+        yield process
 
 
 def leave(

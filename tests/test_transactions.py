@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import signal
 import sqlite3
 import sys
 import threading
@@ -18,7 +19,9 @@ from nbckpt import transactions
 from nbckpt.connections import target_of
 from nbckpt.errors import BadStep, Fenced, StopForHuman
 from nbckpt.records import EffectState, Lease
+from nbckpt.session import Session
 from nbckpt.transactions import receive, relay
+from tests.former import a_process, displace
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:
@@ -402,3 +405,52 @@ def test_transaction_and_effect_of_one_name_are_refused(
     error = notebook.error("%%step a\nnbckpt.effect('pay', lambda: 1)")
     assert isinstance(error, BadStep)
     assert "another name" in str(error)
+
+
+FORMER = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+connection.execute("INSERT INTO charges VALUES ('former')")
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+def test_replaced_holder_keeps_no_row_from_its_heir(
+    notebook: Notebook, make: Callable[[str], Bank]
+) -> None:
+    """It was in the middle of the same transaction, and would never have ended it."""
+    bank = make("sqlite")
+    with a_process(FORMER, str(bank.file)) as process:
+        displace(notebook, process)
+        notebook.run(BOOKING)
+        assert process.poll() is not None
+    assert bank.rows() == ["4711"]
+
+
+def test_without_that_wait_its_heir_finds_the_database_locked(
+    notebook: Notebook, make: Callable[[str], Bank], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control: the test above can fail."""
+    monkeypatch.setattr(Session, "alone", lambda _: None)
+    bank = make("sqlite")
+    bank.connection.execute("PRAGMA busy_timeout = 10")
+    with a_process(FORMER, str(bank.file)) as process:
+        displace(notebook, process)
+        assert "locked" in str(notebook.error(BOOKING))
+    assert bank.rows() == []
+
+
+def test_relay_in_a_step_waits_for_the_replaced_holder_too(
+    notebook: Notebook, make: Callable[[str], Bank]
+) -> None:
+    ends: list[int | None] = []
+    make("sqlite")
+    notebook.run(BOOKING)
+    with a_process() as process:
+        displace(notebook, process)
+        notebook.session._hold._is_alone = False  # type: ignore[union-attr]
+        notebook.names["send"] = lambda *_: ends.append(process.poll())
+        notebook.run("%%step b\nsent = nbckpt.relay(bank.connection, send)")
+    assert ends == [-signal.SIGINT]
