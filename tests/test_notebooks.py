@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+from collections import Counter
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +32,9 @@ TRIES = 5
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
     """Return a folder with the notebooks and what they import."""
-    for path in NOTEBOOKS.glob("*.ipynb"):
-        shutil.copy(path, tmp_path)
+    for pattern in ("*.ipynb", "payments.py"):
+        for path in NOTEBOOKS.glob(pattern):
+            shutil.copy(path, tmp_path)
     return tmp_path
 
 
@@ -102,6 +105,79 @@ def test_refactoring_goes_on_at_the_file_in_flight(desk: Path) -> None:
     assert "200 files compile, 0 have the old import" in outputs(
         desk, "refactor_200_files"
     )
+
+
+def rows(path: Path, query: str) -> list[tuple[int, ...]]:
+    """Return the answer of a database that may not be there yet."""
+    if not path.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as base:
+            return base.execute(query).fetchall()
+    except sqlite3.OperationalError:
+        return []
+
+
+def count(path: Path, query: str) -> int:
+    """Return one number of a database; 0 if it is not there yet."""
+    found = rows(path, query)
+    return found[0][0] if found else 0
+
+
+ORDERS = Counter((f"customer-{n * 7 % 90}", 1000 + 13 * n % 4000) for n in range(500))
+
+
+def test_each_order_is_charged_once_over_a_kill_and_all_faults(desk: Path) -> None:
+    ledger = desk / "out/payments.sqlite"
+
+    def is_middle() -> bool:
+        return 100 < count(ledger, "SELECT count(*) FROM charge") < 400
+
+    code, out = run_and_kill(desk, "api_batch", is_middle)
+    assert code == 0, out
+    assert "died in step charge" in out
+    assert Counter(rows(ledger, "SELECT customer, cents FROM charge")) == ORDERS
+    met = {fault for (fault,) in rows(ledger, "SELECT DISTINCT fault FROM try")}
+    assert met == {"", "busy", "down", "late", "silent", "hung"}
+    assert "500 receipts, 500 different" in outputs(desk, "api_batch")
+
+
+def test_service_would_charge_twice_without_the_key(desk: Path) -> None:
+    """Negative control: what counts the charges above can find too many."""
+    path = desk / "api_batch.ipynb"
+    source = path.read_text("utf-8").replace("import payments", "import payments, uuid")
+    source = source.replace("(address, key,", "(address, uuid.uuid4().hex,")
+    source = source.replace("counted == len(orders)", "True")
+    path.write_text(source.replace("range(500)", "range(60)"), "utf-8")
+    nbckpt(desk, "run", "api_batch.ipynb")
+    charged = rows(desk / "out/payments.sqlite", "SELECT customer, cents FROM charge")
+    assert any(times > 1 for times in Counter(charged).values())
+
+
+def is_split(desk: Path) -> bool:
+    """Tell whether some of the customers have their split names."""
+    query = "SELECT count(*) FROM customer WHERE first IS NOT NULL"
+    return 500 < count(desk / "out/shop.sqlite", query) < 4500
+
+
+def is_told(desk: Path) -> bool:
+    """Tell whether the reader was told of some of the batches."""
+    return 3 < count(desk / "out/reader.sqlite", "SELECT count(*) FROM told") < 17
+
+
+@pytest.mark.parametrize(
+    ("step", "is_middle"), [("split", is_split), ("announce", is_told)]
+)
+def test_migration_is_whole_and_told_once(
+    desk: Path, step: str, is_middle: Callable[[Path], bool]
+) -> None:
+    code, out = run_and_kill(desk, "migration", lambda: is_middle(desk))
+    assert code == 0, out
+    assert f"died in step {step}" in out
+    query = "SELECT batch, count(*), sum(rows) FROM told GROUP BY 1"
+    told = rows(desk / "out/reader.sqlite", query)
+    assert told == [(batch, 1, 250) for batch in range(0, 5000, 250)]
+    assert "0 customers without a split name" in outputs(desk, "migration")
 
 
 def test_night_that_is_started_twice_runs_once(desk: Path) -> None:
