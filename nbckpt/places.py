@@ -84,6 +84,28 @@ def refuse_network(folder: Path) -> None:
         )
 
 
+def folder_bytes(folder: Path) -> int:
+    """Return the bytes of all files in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder in which others may be writing.
+
+    Returns
+    -------
+    int
+        Files that go away meanwhile count as nothing.
+    """
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.lstat().st_size if path.is_file() else 0
+        except OSError:
+            continue
+    return total
+
+
 def file_system(folder: Path) -> str:
     """Return the type of the file system that a path lies on.
 

@@ -44,6 +44,7 @@ READING = [
 ]
 CHANGING = ["rerun load", "accept load", "gc", "trust"]
 STORELESS = {"lint", "rehearse"}
+WATCHING = {"monitor"}
 HEAVY = {"numpy", "pandas", "nbclient", "nbformat", "IPython", "rich", "matplotlib"}
 
 
@@ -285,7 +286,7 @@ def test_help_of_each_verb_holds_an_example(
     assert code == 0
     assert f"  nbckpt {verb}" in out
     assert "--store" in out or verb in STORELESS
-    reading = {word.split()[0] for word in READING} | STORELESS
+    reading = {word.split()[0] for word in READING} | STORELESS | WATCHING
     assert ("--json" in out) is (verb in reading)
 
 

@@ -16,12 +16,13 @@ import nbformat
 import psutil
 import pytest
 
-from nbckpt import headless
-from nbckpt.errors import BadNotebook, BadStep, NotFound, RunHeld
-from nbckpt.headless import document, loop, passes, progress, twice
+from nbckpt import headless, pings
+from nbckpt.errors import BadNotebook, BadStep, NotFound, RunHeld, StoreDamaged
+from nbckpt.headless import document, loop, passes, pinging, progress, twice
 from nbckpt.history import Reader
 from nbckpt.identity import Wish
 from nbckpt.journal import Journal
+from nbckpt.leases import Leases
 from nbckpt.processes import this_process
 from nbckpt.records import (
     Event,
@@ -36,9 +37,10 @@ from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.opening import changing, looking
 from nbckpt.verbs.status import status
+from tests.receiver import Receiver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 LOAD = "%load_ext nbckpt\nimport os, pathlib, signal, time"
 STEP_A = "%%step a\nx = 1\nprint('a ran')"
@@ -586,3 +588,101 @@ def test_kernel_after_one_that_its_heir_killed_does_not_take_the_run_back(
     monkeypatch.setattr(passes.Pass, "run", die)
     Said(a_notebook(tmp_path, LOAD, STEP_A), overlap="replace")
     assert asked == ["replace", "skip"]
+
+
+# pings of a URL
+
+
+@pytest.fixture
+def service() -> Iterator[Receiver]:
+    found = Receiver()
+    yield found
+    found.close()
+
+
+def test_url_is_told_the_start_and_the_end(tmp_path: Path, service: Receiver) -> None:
+    notebook = a_notebook(tmp_path, LOAD, STEP_A)
+    said = Said(notebook, ping=f"{service.base}/u/")
+    assert said.code == 0
+    assert service.asked == ["POST /u/start", "POST /u"]
+    assert service.bodies[1] == "run nb-1: completed"
+
+
+def test_url_is_told_where_it_failed_and_nothing_of_the_error(
+    tmp_path: Path, service: Receiver
+) -> None:
+    """The text of an error can hold anything, and goes to somebody else's service."""
+    wrong = "%%step b\nraise ValueError('password 4711')"
+    said = Said(a_notebook(tmp_path, LOAD, STEP_A, wrong), ping=service.base)
+    assert said.code == 1
+    assert service.asked == ["POST /start", "POST /fail"]
+    assert service.bodies[1] == "run nb-1: failed in step b ValueError"
+
+
+def test_pings_that_fail_are_recorded_and_stop_nothing(
+    tmp_path: Path, service: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pings, "PAUSE", 0.01)
+    service.statuses += [500] * 10
+    said = Said(a_notebook(tmp_path, LOAD, STEP_A), ping=service.base)
+    assert said.code == 0
+    assert said.warnings == [
+        "nbckpt: pings fail: Internal Server Error; the run goes on"
+    ]
+    with looking(tmp_path / ".nbckpt") as reader:
+        lines = [event for _, event in reader.history("nb-1")]
+    assert [e.reason for e in lines if e.kind == "pings fail"] == [
+        "Internal Server Error"
+    ]
+
+
+def test_url_that_can_not_be_pinged_is_refused_before_anything_starts(
+    tmp_path: Path,
+) -> None:
+    refused(a_notebook(tmp_path, LOAD, STEP_A), ping="localhost/u")
+
+
+@pytest.fixture
+def pinged_store(tmp_path: Path) -> Iterator[Store]:
+    found = Store(tmp_path / ".nbckpt", load_secret())
+    open_run(found, "nb", RunRecord("", ""))
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(("code", "ends"), [(0, ["/"]), (1, ["/fail"]), (4, [])])
+def test_end_is_told_by_the_exit_code_and_not_for_a_run_that_another_has(
+    pinged_store: Store, service: Receiver, code: int, ends: list[str]
+) -> None:
+    with pinging.pinged(service.base, pinged_store, "nb-1", print) as tell:
+        tell(code, "")
+    assert service.asked == ["POST /start", *(f"POST {end}" for end in ends)]
+
+
+def test_end_that_nobody_told_of_is_a_failure(
+    pinged_store: Store, service: Receiver
+) -> None:
+    with (
+        pytest.raises(KeyboardInterrupt),
+        pinging.pinged(service.base, pinged_store, "nb-1", print),
+    ):
+        raise KeyboardInterrupt
+    assert service.asked == ["POST /start", "POST /fail"]
+
+
+def test_beat_is_the_leases_and_none_of_a_store_that_can_not_be_read(
+    pinged_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beat = pinging._beat_of(pinged_store, "nb-1")
+    assert beat() is None
+    hold = Leases(pinged_store).hold("nb-1")
+    first = beat()
+    pinged_store.transact(hold._beat)
+    assert beat() not in {first, None}
+    hold.release()
+
+    def fail(*_: object) -> None:
+        raise StoreDamaged("broken")
+
+    monkeypatch.setattr(Store, "get", fail)
+    assert beat() is None

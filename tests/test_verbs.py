@@ -17,6 +17,7 @@ from nbckpt.history import Reader
 from nbckpt.identity import Wish
 from nbckpt.journal import Journal, set_mark
 from nbckpt.packs import Pack
+from nbckpt.places import folder_bytes
 from nbckpt.processes import this_process
 from nbckpt.records import (
     Contents,
@@ -332,7 +333,7 @@ def test_status_tells_versions_time_and_attempts_of_a_step(lab: Lab) -> None:
 
 def test_status_tells_bytes_of_the_store_and_that_it_is_authentic(lab: Lab) -> None:
     found = lab.status()["store"]
-    assert found["bytes"] == status.folder_bytes(lab.store.folder) > 0
+    assert found["bytes"] == folder_bytes(lab.store.folder) > 0
     assert found["authenticated"] is True
 
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbckpt.cli import archiving, keeping, looking, preparing, running, settling
+from nbckpt.cli import (
+    archiving,
+    keeping,
+    looking,
+    preparing,
+    running,
+    serving,
+    settling,
+)
 from nbckpt.errors import (
     AlreadySettled,
     CheckFailed,
@@ -31,6 +39,7 @@ FAMILIES = {
     "look": (*looking.COMMANDS, *archiving.LOOK),
     "settle": settling.COMMANDS,
     "store": (*keeping.COMMANDS, *archiving.STORE),
+    "serve": serving.COMMANDS,
 }
 EXITS = (
     (RunHeld, 4),

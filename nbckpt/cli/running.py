@@ -48,6 +48,13 @@ else:
     metavar="OUT",
     help="The executed notebook (default: NAME.out.ipynb beside it).",
 )
+@click.option(
+    "--ping",
+    default="",
+    envvar="NBCKPT_PING",
+    metavar="URL",
+    help="Tell URL/start, URL and URL/fail how it goes; better as NBCKPT_PING.",
+)
 @store_option
 def run_command(notebook: str, **options: Any) -> int:
     """Execute a notebook; resumes its run, and restarts a dead kernel.

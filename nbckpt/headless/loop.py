@@ -23,10 +23,12 @@ from nbckpt.cells import parse_body, read_cells, read_sources
 from nbckpt.errors import BadStep, NotFound, RunHeld
 from nbckpt.headless.document import make_copy, save
 from nbckpt.headless.passes import End, Pass
+from nbckpt.headless.pinging import pinged
 from nbckpt.headless.placing import place
 from nbckpt.headless.progress import Progress, Say
 from nbckpt.history import Reader
 from nbckpt.leases import describe, note_refused, standing
+from nbckpt.pings import check_url
 from nbckpt.plan import read_plan, step_line, wrong_lines
 from nbckpt.records import Overlap, RunRecord, RunState
 from nbckpt.runs import adopt, open_run
@@ -58,6 +60,8 @@ class Order:
     version: str = ""
     output: str = ""
     store: Path | None = None
+    ping: str = ""
+    """URL that is told of the start, of life, and of the end."""
 
     @property
     def target(self) -> Path:
@@ -109,9 +113,11 @@ def run(order: Order, say: Say, warn: Say | None = None) -> int:
     try:
         opened = _open(order, store)
         place(Reader(store), opened.run_id, order.notebook)
-        return _Loop(order, opened, store, document, kernel).run(
-            say, warn or _to_stderr
-        )
+        through = _Loop(order, opened, store, document, kernel)
+        with pinged(order.ping, store, opened.run_id, warn or _to_stderr) as tell:
+            code = through.run(say, warn or _to_stderr)
+            tell(code, through.reason)
+        return code
     finally:
         store.close()
 
@@ -125,9 +131,11 @@ def _checked(order: Order) -> Order:
     """Refuse a wrong order before anything starts; add what the notebook asks for."""
     cells = read_cells(order.notebook)
     _check_output(order)
+    ping = check_url(order.ping) if order.ping else ""
     expected = [c.source if "raises-exception" not in c.tags else "" for c in cells]
     for wrong in wrong_lines(expected):
         raise wrong
+    order = replace(order, ping=ping)
     return _with_start(order, find_start(cell.source for cell in cells))
 
 
@@ -242,6 +250,8 @@ class _Loop:
         self._kernel = kernel
         self._deaths: Counter[int] = Counter()
         self._unsaved = ""
+        self.reason = ""
+        """How it ended, without the error's text, which can hold anything."""
 
     def run(self, say: Say, warn: Say) -> int:
         """Execute until it is through; return the exit code."""
@@ -259,6 +269,8 @@ class _Loop:
             if end.text:
                 warn(end.text)
         self._close(progress, end, say, warn)
+        if end.kind != "completed" or self._unsaved:
+            self.reason = f"{end.kind} in {self._where(end.cell)} {end.name}".rstrip()
         return self._exit_code(end)
 
     def _pass(self, progress: Progress) -> End:

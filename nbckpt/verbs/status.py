@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt.leases import standing
+from nbckpt.places import folder_bytes
 from nbckpt.records import (
     Attempt,
     Lease,
@@ -27,7 +28,6 @@ from nbckpt.verbs.waiting import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from nbckpt.history import Reader
 
@@ -201,7 +201,7 @@ def runs(reader: Reader, now: float | None = None) -> list[RunLine]:
     """
     require(reader.store)
     at = time.time() if now is None else now
-    return [_line(_look(reader, run, at)) for run in reader.runs()]
+    return [line(reader, run, at) for run in reader.runs()]
 
 
 def _look(reader: Reader, run: RunRecord, now: float) -> _Look:
@@ -342,28 +342,6 @@ def _store(reader: Reader) -> StoreState:
     )
 
 
-def folder_bytes(folder: Path) -> int:
-    """Return the bytes of all files in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        A folder in which others may be writing.
-
-    Returns
-    -------
-    int
-        Files that go away meanwhile count as nothing.
-    """
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.lstat().st_size if path.is_file() else 0
-        except OSError:
-            continue
-    return total
-
-
 def _resume(run: RunRecord) -> str:
     """Return the command that goes on with a run."""
     if not run.notebook:
@@ -371,8 +349,24 @@ def _resume(run: RunRecord) -> str:
     return f"nbckpt run {run.notebook} --run-id {run.run_id}"
 
 
-def _line(look: _Look) -> RunLine:
-    """Return a run's line."""
+def line(reader: Reader, run: RunRecord, now: float) -> RunLine:
+    """Return a run's line.
+
+    Parameters
+    ----------
+    reader : Reader
+        Its store.
+    run : RunRecord
+        The run.
+    now : float
+        Wall clock in seconds since the epoch.
+
+    Returns
+    -------
+    RunLine
+        JSON values.
+    """
+    look = _look(reader, run, now)
     steps = [_step(look, planned) for planned in look.plan]
     return RunLine(
         run=look.run.run_id,
