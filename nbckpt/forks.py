@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
 from nbckpt.errors import AlreadySettled, BadStep
-from nbckpt.lines import add_line
+from nbckpt.lines import add_line, head
 from nbckpt.records import (
     Attempt,
     Event,
@@ -127,7 +127,8 @@ def forking(fork: Fork) -> Callable[[Transaction], RunRecord]:
         _take_rows(transaction, fork, new)
         detail: dict[str, Any] = {"from": fork.source.run_id, "to": new}
         event = Event(fork.at, "forked", fork.step, fork.by, detail=detail)
-        add_line(transaction, fork.source.run_id, event)
+        if not head(transaction, fork.source.run_id).closed:
+            add_line(transaction, fork.source.run_id, event)
         add_line(transaction, new, event)
         return run
 

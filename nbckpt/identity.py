@@ -22,6 +22,28 @@ class Wish:
     overlap: Overlap = "skip"
     fresh: bool = False
     store: str = ""
+    stop_on_redo: bool = False
+
+
+def wish_of_environment() -> Wish:
+    """Return what the environment asks for, as ``nbckpt run`` sets it.
+
+    Returns
+    -------
+    Wish
+        Without a store: the notebook's folder counts for that.
+
+    Raises
+    ------
+    BadStep
+        If there is no such overlap policy.
+    """
+    return Wish(
+        run_id=os.environ.get("NBCKPT_RUN_ID", ""),
+        version=os.environ.get("NBCKPT_VERSION", ""),
+        overlap=read_overlap(os.environ.get("NBCKPT_OVERLAP", "skip")),
+        stop_on_redo=bool(os.environ.get("NBCKPT_STOP_ON_REDO")),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ is on disk before, so a record never names bytes that are not there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -92,7 +92,9 @@ class Journal(HeldRun):
         finally:
             self.written(written)
 
-    def write_plan(self, plan: PlanRecord, *, durable: bool = True) -> None:
+    def write_plan(
+        self, plan: PlanRecord, *, changes: Sequence[str] = (), durable: bool = True
+    ) -> None:
         """Record the plan before the first body runs; the one before stays in history."""
 
         def change(transaction: Transaction) -> None:
@@ -103,7 +105,8 @@ class Journal(HeldRun):
             detail: dict[str, Any] = {"steps": names}
             if before is not None:
                 detail["before"] = [step["name"] for step in before["steps"]]
-            self.add_line(transaction, Event(time.time(), "plan", detail=detail))
+            event = Event(time.time(), "plan", "", "; ".join(changes), detail=detail)
+            self.add_line(transaction, event)
 
         self.write(change, durable=durable)
 

@@ -134,7 +134,7 @@ def close(transaction: Transaction, run_id: str) -> None:
     transaction.put(f"counter/{run_id}/history", closed.to_json())
 
 
-def head(store: Store, run_id: str) -> Head:
+def head(store: Store | Transaction, run_id: str) -> Head:
     """Return the end of a run's history.
 
     Parameters

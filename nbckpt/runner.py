@@ -193,7 +193,7 @@ class Runner:
             age=time.time() - record.completed_at if record else 0.0,
             max_age=step.max_age,
             last_attempt=attempt.state if attempt else None,
-            stop_on_redo=step.stop_on_redo,
+            stop_on_redo=step.stop_on_redo or session.wish.stop_on_redo,
             damaged=damaged,
         )
 

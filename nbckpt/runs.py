@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from nbckpt import __version__, keys
 from nbckpt.errors import StopForHuman
-from nbckpt.lines import archived
-from nbckpt.records import SCHEMA_VERSION, RunRecord, RunState
+from nbckpt.lines import add_line, archived
+from nbckpt.records import SCHEMA_VERSION, Event, RunRecord, RunState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,20 +50,40 @@ def open_run(
     """
 
     def change(transaction: Transaction) -> RunRecord:
-        found = transaction.get(f"current/{stem}") or {}
-        run_id = wanted.run_id or ("" if fresh else found.get("run_id", ""))
+        current = _current(transaction, stem)
+        run_id = wanted.run_id or ("" if fresh else current)
         run, why = _usable(transaction, run_id, wanted.run_id)
         if run is None:
-            run_id = (not why and run_id) or keys.next_run_id(stem, _taken(transaction))
-            made_with = {"nbckpt": __version__, "python": platform.python_version()}
-            run = replace(wanted, run_id=run_id, created_at=time.time(), why=why)
-            run = replace(run, made_with=made_with)
-            transaction.put(f"run/{run_id}", run.to_json())
-        if found.get("run_id") != run.run_id:
+            free = (not why and run_id) or keys.next_run_id(stem, _taken(transaction))
+            run = _begin(transaction, replace(wanted, run_id=free, why=why))
+            _note_fresh(transaction, run, run_id or current)
+        if current != run.run_id:
             transaction.put(f"current/{stem}", {"run_id": run.run_id})
         return run
 
     return store.transact(change)
+
+
+def _current(transaction: Transaction, stem: str) -> str:
+    """Return the run that a notebook is in; empty if it never ran."""
+    found = transaction.get(f"current/{stem}")
+    return str(found["run_id"]) if found else ""
+
+
+def _begin(transaction: Transaction, wanted: RunRecord) -> RunRecord:
+    """Record a new run."""
+    made_with = {"nbckpt": __version__, "python": platform.python_version()}
+    run = replace(wanted, created_at=time.time(), made_with=made_with)
+    transaction.put(f"run/{run.run_id}", run.to_json())
+    return run
+
+
+def _note_fresh(transaction: Transaction, run: RunRecord, before: str) -> None:
+    """Say in a new run's history that it is begun anew, and what was before."""
+    if before not in {"", run.run_id}:
+        detail = {"instead of": before}
+        event = Event(run.created_at, "fresh", "", run.why, detail=detail)
+        add_line(transaction, run.run_id, event)
 
 
 def _usable(
@@ -84,11 +104,13 @@ def _usable(
     return RunRecord.from_json(known), ""
 
 
-def check_version(run: RunRecord, version: str) -> None:
-    """Stop if a run was begun with another workflow version.
+def check_version(store: Store, run: RunRecord, version: str) -> None:
+    """Stop if a run was begun with another workflow version; its history has the stop.
 
     Parameters
     ----------
+    store : Store
+        The user's own store.
     run : RunRecord
         The run.
     version : str
@@ -99,14 +121,17 @@ def check_version(run: RunRecord, version: str) -> None:
     StopForHuman
         With the three ways out.
     """
-    if version and run.version != version:
-        begun = f"--version {run.version}" if run.version else "without --version"
-        raise StopForHuman(
-            f"run {run.run_id} was begun with version {run.version or 'none'}, "
-            f"this notebook is version {version}",
-            f"Go on with the old one: {begun}; or from the step that changed: "
-            f"nbckpt fork {run.run_id} --from STEP --version {version}; or anew: --fresh",
-        )
+    if version in {"", run.version}:
+        return
+    why = f"begun with version {run.version or 'none'}, this notebook is version {version}"
+    stopped = Event(time.time(), "stopped", "", why)
+    store.transact(lambda tx: add_line(tx, run.run_id, stopped))
+    begun = f"--version {run.version}" if run.version else "without --version"
+    raise StopForHuman(
+        f"run {run.run_id} was {why}",
+        f"Go on with the old one: {begun}; or from the step that changed: "
+        f"nbckpt fork {run.run_id} --from STEP --version {version}; or anew: --fresh",
+    )
 
 
 def refuse_cancelled(transaction: Transaction, run_id: str) -> None:

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbckpt import ambient, journal, keys, runs, snapshots, variables
+from nbckpt import ambient, journal, keys, postures, runs, snapshots, variables
 from nbckpt.cells import parse_body, read_sources
 from nbckpt.checkpoints import Checkpoints, Restored
 from nbckpt.claims import Claims
 from nbckpt.codecs import Secrets
 from nbckpt.errors import BadNotebook
-from nbckpt.identity import Wish, cell_id, identify, read_overlap
+from nbckpt.identity import Wish, cell_id, identify, wish_of_environment
 from nbckpt.inputs import Body, Inputs
 from nbckpt.leases import Hold, Leases
 from nbckpt.modulestate import Names, explained
@@ -58,11 +58,7 @@ class Session:
         self.namespace: dict[str, Any] = shell.user_ns
         self.names = Names(self.namespace)
         self.identity = identify(self.namespace)
-        self.wish = Wish(
-            run_id=os.environ.get("NBCKPT_RUN_ID", ""),
-            version=os.environ.get("NBCKPT_VERSION", ""),
-            overlap=read_overlap(os.environ.get("NBCKPT_OVERLAP", "skip")),
-        )
+        self.wish = wish_of_environment()
         self._started = Wish()
         self._leases: Leases | None = None
         self._doubles: set[str] = set()
@@ -101,11 +97,13 @@ class Session:
         given = {
             k: v for k in ("run_id", "version", "store") if (v := getattr(wish, k))
         }
+        environment = wish_of_environment()
         wants_new = wish.fresh or wish.overlap == "concurrent"
         if wants_new and wish != self._started:
             # Not the run that this kernel took before, or was refused.
-            given = {"run_id": os.environ.get("NBCKPT_RUN_ID", ""), **given}
-        self.wish = replace(self.wish, **given, fresh=wish.fresh)
+            given = {"run_id": environment.run_id, **given}
+        stops = wish.stop_on_redo or environment.stop_on_redo
+        self.wish = replace(self.wish, **given, fresh=wish.fresh, stop_on_redo=stops)
         if wish.overlap != "skip":
             self.wish = replace(self.wish, overlap=wish.overlap)
         self.hold()
@@ -138,9 +136,8 @@ class Session:
         self.claims = Claims(self.journal)
         self.watch = Watch(self.paths, self.store.folder, self.claims.take)
         self.survey = Survey(self.journal, self.plan, self.paths)
-        self._record_plan()
-        if self._hold.token > 1:
-            self.journal.note("taken", reason=self.wish.overlap)
+        postures.record_plan(self.journal, self.plan)
+        postures.note_taken(self.journal, self.wish)
         self.ground.enter(self.journal)
         atexit.register(self.release)
 
@@ -169,7 +166,7 @@ class Session:
         self.wish = replace(wish, run_id=run.run_id, fresh=False)
         if run.why:
             sys.stderr.write(f"nbckpt: {run.why}; this is {run.run_id}\n")
-        runs.check_version(run, wish.version)
+        runs.check_version(self.store, run, wish.version)
         return run
 
     def _read_plan(self) -> PlanRecord | None:
@@ -183,14 +180,6 @@ class Session:
             return None
         self._doubles = doubles(sources)
         return read_plan(sources, parse_body)
-
-    def _record_plan(self) -> None:
-        """Record the plan before the first body; a changed one is noted."""
-        if self.plan is None:
-            return
-        before = self.journal.plan(self.run_id)
-        if before.steps != self.plan.steps:
-            self.journal.write_plan(self.plan)
 
     def enter(self, step: Step, body: Body) -> None:
         """Check that a step's name is its own, and that the plan knows it.

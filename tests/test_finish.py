@@ -26,9 +26,11 @@ from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs import audited, documents, finishing, in_notebook
 from nbckpt.verbs.audit import audit
+from nbckpt.verbs.branches import cancel, fork
 from nbckpt.verbs.documents import page
 from nbckpt.verbs.finishing import finish
 from nbckpt.verbs.handover import handover, handover_text
+from nbckpt.verbs.resolving import read_said, resolve
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:
@@ -262,6 +264,64 @@ def test_run_with_a_failed_step_is_not_finished(
     notebook.error("%%step bad\nraise ValueError")
     told(capsys, "finish", RUN, code=3)
     assert notebook.session.is_held
+
+
+def cancelled(notebook: Notebook, source: str) -> tuple[Store, RunRecord]:
+    """Cancel the run in a step that does not complete; return its store, opened anew."""
+    notebook.run("import nbckpt")
+    notebook.error(source)
+    notebook.session.release()
+    store = notebook.session.open_store()
+    cancel(store, run_of(store))
+    return store, run_of(store)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["%%step pay\nraise ValueError", "%%step pay\nnbckpt.ask('ok?', ['yes', 'no'])"],
+)
+def test_cancelled_run_is_finished_with_what_is_open(
+    notebook: Notebook, source: str
+) -> None:
+    store, run = cancelled(notebook, source)
+    assert "is finished" in finish(store, run)
+    text = (store.folder / "archive" / RUN / "summary.md").read_text("utf-8")
+    assert "2 of 3 steps done" in text
+    assert "cancelled by" in text
+    found = store.get(f"archive/{RUN}")["audit"]
+    assert [s["outcome"] for s in found["steps"]][:2] == ["completed", "completed"]
+    assert run_of(store).state is RunState.FINISHED
+    with pytest.raises(StopForHuman, match="archived"):
+        open_run(store, "notebook", RunRecord(RUN))
+    store.close()
+
+
+def test_cancelled_run_is_finished_only_when_its_effects_are_settled(
+    notebook: Notebook,
+) -> None:
+    """Whether money went out is asked for, whatever becomes of the run."""
+    charge = "nbckpt.effect('charge', lambda: 1 / 0)"
+    store, run = cancelled(notebook, f"%%step pay\n{charge}")
+    with pytest.raises(StopForHuman, match=r"nobody knows.*charge") as caught:
+        finish(store, run)
+    assert f"nbckpt resolve {RUN} EFFECT" in caught.value.remedy
+    resolve(
+        store, run, "charge", read_said(None, not_done=True, redo=False, why="seen")
+    )
+    assert "is finished" in finish(store, run)
+    store.close()
+
+
+def test_archived_run_can_still_be_forked_and_stays_as_it_is(
+    notebook: Notebook,
+) -> None:
+    store = notebook.session.store
+    finish(store, run_of(store))
+    before = lines.head(store, RUN)
+    new, _ = fork(store, run_of(store), "sum")
+    assert lines.head(store, RUN) == before
+    ((_, line),) = Reader(store).history(new.run_id)
+    assert (line.kind, line.detail["from"]) == ("forked", RUN)
 
 
 def test_finished_run_takes_no_write_of_any_kind(notebook: Notebook) -> None:

@@ -34,6 +34,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
     found.close()
 
 
+def lines_of(store: Store, run_id: str) -> list[tuple[str, str]]:
+    return [(line.kind, line.reason) for _, line in Reader(store).history(run_id)]
+
+
 def put(store: Store, run: RunRecord) -> None:
     store.transact(lambda tx: tx.put(f"run/{run.run_id}", run.to_json()))
 
@@ -86,7 +90,9 @@ def test_archived_run_is_refused_by_name_and_left_behind_without_one(
     put(store, replace(first, state=RunState.FINISHED))
     with pytest.raises(StopForHuman, match="archived"):
         runs.open_run(store, "etl", replace(WANTED, run_id="etl-1"))
-    assert "archived" in runs.open_run(store, "etl", WANTED).why
+    new = runs.open_run(store, "etl", WANTED)
+    assert "archived" in new.why
+    assert lines_of(store, new.run_id) == [("fresh", new.why)]
 
 
 @pytest.mark.parametrize("name", ["", "etl-1"])
@@ -117,14 +123,33 @@ def test_cancelled_run_does_not_keep_a_new_one_from_beginning(store: Store) -> N
     ],
 )
 def test_version_is_compared_only_when_the_notebook_tells_one(
-    begun: str, now: str, refused: bool
+    store: Store, begun: str, now: str, refused: bool
 ) -> None:
     run = RunRecord("r-1", version=begun)
     if not refused:
-        runs.check_version(run, now)
+        runs.check_version(store, run, now)
+        assert lines_of(store, "r-1") == []
         return
     with pytest.raises(StopForHuman, match=f"this notebook is version {now}"):
-        runs.check_version(run, now)
+        runs.check_version(store, run, now)
+    ((kind, why),) = lines_of(store, "r-1")
+    assert kind == "stopped"
+    assert f"version {begun or 'none'}, this notebook is version {now}" in why
+
+
+def test_fresh_run_says_in_its_first_line_what_was_before(store: Store) -> None:
+    runs.open_run(store, "etl", WANTED, fresh=True)
+    assert lines_of(store, "etl-1") == []
+    runs.open_run(store, "etl", WANTED, fresh=True)
+    assert lines_of(store, "etl-2") == [("fresh", "")]
+    (_, line), *_ = Reader(store).history("etl-2")
+    assert line.detail == {"instead of": "etl-1"}
+
+
+def test_run_that_is_begun_by_its_name_is_no_fresh_one(store: Store) -> None:
+    runs.open_run(store, "etl", WANTED)
+    runs.open_run(store, "etl", replace(WANTED, run_id="night-8"))
+    assert lines_of(store, "night-8") == []
 
 
 def test_run_of_a_kernel_without_a_name_is_adopted_by_its_steps(store: Store) -> None:

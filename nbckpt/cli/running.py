@@ -42,12 +42,8 @@ else:
     help="If another process holds the run (default: skip).",
 )
 @click.option("--version", default="", metavar="TEXT", help="Workflow version.")
-@click.option(
-    "--output",
-    default="",
-    metavar="OUT",
-    help="The executed notebook (default: NAME.out.ipynb beside it).",
-)
+@click.option("--stop-on-redo", is_flag=True, help="Stop rather than redo a step.")
+@click.option("--output", default="", metavar="OUT", help="Default: NAME.out.ipynb.")
 @click.option(
     "--ping",
     default="",

@@ -62,6 +62,7 @@ class Order:
     store: Path | None = None
     ping: str = ""
     """URL that is told of the start, of life, and of the end."""
+    stop_on_redo: bool = False
 
     @property
     def target(self) -> Path:
@@ -299,6 +300,7 @@ class _Loop:
             "NBCKPT_RUN_ID": self._run.run_id,
             "NBCKPT_OVERLAP": "replace" if replaces else "skip",
             "NBCKPT_VERSION": order.version,
+            "NBCKPT_STOP_ON_REDO": "1" if order.stop_on_redo else "",
             "JPY_SESSION_NAME": str(order.notebook),
         }
         return {**os.environ, **told}

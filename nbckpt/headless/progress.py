@@ -53,7 +53,7 @@ class Progress:
             self._count(event)
             text = describe(event)
             if text:
-                self._say(f"{self._label(event.step)} {text}")
+                self._say(f"{self._label(event.step)} {text}" if event.step else text)
 
     def _count(self, event: Event) -> None:
         """Count a step that ended."""
@@ -114,11 +114,11 @@ def describe(event: Event) -> str:
             return f"skipped ({reason}, saved {duration(event.seconds)})"
         case "completed":
             return f"ran {duration(event.seconds)} ({reason})"
-        case "failed":
-            return f"failed {reason}"
-        case "interrupted":
-            return f"interrupted {reason}"
+        case "failed" | "interrupted":
+            return f"{event.kind} {reason}"
         case "waiting":
             return f"waits for a human ({reason})"
+        case "plan" if event.reason:
+            return f"the list of steps changed: {event.reason}"
         case _:
             return ""

@@ -36,7 +36,12 @@ LEFT_OUT = shutil.ignore_patterns(
 )  # fmt: skip
 LIMIT = 200_000_000
 """A larger folder is copied only when asked for."""
-HIDDEN = {"PYTEST_CURRENT_TEST", "NBCKPT_OVERLAP", "NBCKPT_VERSION"}
+HIDDEN = {
+    "PYTEST_CURRENT_TEST",
+    "NBCKPT_OVERLAP",
+    "NBCKPT_VERSION",
+    "NBCKPT_STOP_ON_REDO",
+}
 
 
 @dataclass(slots=True)

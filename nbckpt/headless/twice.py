@@ -71,6 +71,7 @@ def _execute(notebook: Path, store: Path) -> tuple[Any, End]:
         "NBCKPT_RUN_ID",
         "NBCKPT_OVERLAP",
         "NBCKPT_VERSION",
+        "NBCKPT_STOP_ON_REDO",
     }
     environment = {
         name: text for name, text in os.environ.items() if name not in hidden

@@ -98,12 +98,11 @@ def require_complete(dossier: Dossier) -> None:
     ------
     StopForHuman
         If a step is not done, an effect's outcome is unknown, or a question has no
-        answer.
+        answer. Of a cancelled run only the effects count.
     """
     run_id = dossier.run.run_id
-    steps = [f"{step['name']} ({step['state']})" for step in open_steps(dossier)]
     effects = [e["name"] for e in dossier.other("effect") if is_unsettled(e)]
-    asked = [q["name"] for q in dossier.other("question") if is_open_question(q)]
+    steps, asked = _undone(dossier)
     found = [
         f"{word}: {listed(names)}"
         for word, names in (
@@ -113,13 +112,34 @@ def require_complete(dossier: Dossier) -> None:
         )
         if names
     ]
-    if not dossier.status["steps"]:
+    if not dossier.status["steps"] and not _is_cancelled(dossier):
         found.append("no step was planned or run")
     if found:
         raise StopForHuman(
             f"run {run_id} is not complete: {'; '.join(found)}",
-            f"Go on with it: {dossier.status['resume'] or 'nbckpt handover ' + run_id}",
+            f"Settle each: nbckpt resolve {run_id} EFFECT"
+            if _is_cancelled(dossier)
+            else f"Go on with it: {_resume(dossier)}",
         )
+
+
+def _undone(dossier: Dossier) -> tuple[list[str], list[str]]:
+    """Return the steps and questions that keep a run open: none if it is cancelled."""
+    if _is_cancelled(dossier):
+        return [], []
+    steps = [f"{step['name']} ({step['state']})" for step in open_steps(dossier)]
+    asked = [q["name"] for q in dossier.other("question") if is_open_question(q)]
+    return steps, asked
+
+
+def _is_cancelled(dossier: Dossier) -> bool:
+    """Tell whether a person ended the run before its steps did."""
+    return dossier.run.state is RunState.CANCELLED
+
+
+def _resume(dossier: Dossier) -> str:
+    """Return how to go on with a run."""
+    return dossier.status["resume"] or f"nbckpt handover {dossier.run.run_id}"
 
 
 def summary(dossier: Dossier, found: Audit) -> str:
@@ -155,9 +175,13 @@ def _outcome(dossier: Dossier, found: Audit) -> list[str]:
     spent = duration(sum(step["seconds"] for step in found["steps"]))
     version = dossier.run.version or "none"
     verdict = chain["broken"] or "all as they were written"
-    done = f"{len(found['steps'])} steps done; begun {begun}, {spent} of work"
+    steps, ended = str(len(found["steps"])), ""
+    if _is_cancelled(dossier):
+        steps = f"{len(found['steps']) - len(open_steps(dossier))} of {steps}"
+        ended = f"; {dossier.run.why}"
+    done = f"{steps} steps done; begun {begun}, {spent} of work"
     return [
-        f"{done}, workflow version {version}.",
+        f"{done}, workflow version {version}{ended}.",
         f"The history has {chain['lines']} lines: {verdict}.",
     ]
 

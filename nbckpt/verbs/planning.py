@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -11,6 +11,7 @@ from nbckpt.cells import parse_body, read_sources
 from nbckpt.leases import describe, standing
 from nbckpt.plan import wrong_lines
 from nbckpt.proofs import Paths
+from nbckpt.steplists import changes
 from nbckpt.verbs.linting import notices
 from nbckpt.verbs.outline import Outlined, outline
 from nbckpt.verbs.pages import Page, Table, listed
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from nbckpt.errors import BadStep
     from nbckpt.history import Reader
     from nbckpt.identity import Wish
-    from nbckpt.records import PlannedStep, RunRecord
+    from nbckpt.records import PlannedStep, PlanRecord, RunRecord
 
 
 class PlanLine(TypedDict):
@@ -49,8 +50,8 @@ class Plan(TypedDict):
     """Empty: the next run begins a new one."""
     notebook: str
     notes: list[str]
-    """What concerns the run as a whole: it is held, of another version, not yours; and
-    cells at which it stops."""
+    """What concerns the run as a whole: it is held, of another version, not yours, its
+    list of steps changed; and cells at which it stops."""
     steps: list[PlanLine]
 
 
@@ -194,6 +195,10 @@ def _target(reader: Reader, notebook: Path, run_id: str) -> _Target:
     else:
         run_id = reader.current(notebook.stem) or ""
     steps, wrong = outline(sources, parse_body), wrong_lines(sources)
+    if start.stop_on_redo:
+        steps = [
+            replace(line, step=replace(line.step, stop_on_redo=True)) for line in steps
+        ]
     return _Target(notebook, steps, wrong, start, run_id, notices(sources))
 
 
@@ -203,6 +208,7 @@ def _notes(reader: Reader, target: _Target) -> list[str]:
     if target.run_id:
         run = reader.run(target.run_id)
         notes += [_other_version(run, target.start.version), _held(reader, run)]
+        notes.append(_other_steps(reader.plan(run.run_id), target.steps))
     else:
         notes.append("a new run begins")
     return [note for note in notes if note]
@@ -224,6 +230,14 @@ def _other_version(run: RunRecord, wanted: str) -> str:
         f"the run was begun with version {run.version or 'none'}, the notebook is "
         f"version {wanted}: it stops for a human"
     )
+
+
+def _other_steps(before: PlanRecord, steps: Sequence[Outlined]) -> str:
+    """Return how the list of steps differs from the one that is recorded."""
+    if before.source != "notebook":
+        return ""
+    found = changes(before.steps, [line.planned for line in steps])
+    return f"the list of steps changed: {'; '.join(found)}" if found else ""
 
 
 def _held(reader: Reader, run: RunRecord) -> str:

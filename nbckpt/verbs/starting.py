@@ -88,6 +88,7 @@ def read_start(words: list[str]) -> Wish:
     )
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--store", default="")
+    parser.add_argument("--stop-on-redo", action="store_true")
     return Wish(**vars(parser.parse_args(words)))
 
 
