@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from nbckpt import current
 from nbckpt.errors import BadStep
+from nbckpt.looprows import lineage
 
 if TYPE_CHECKING:
     from nbckpt.current import Place
@@ -30,6 +31,7 @@ class _Begun:
 
     def __init__(self, place: Place) -> None:
         self.place = place
+        self.lineage = lineage(place)
         self.names: set[str] = set()
         self.loops: list[Loop] = []
 
@@ -55,8 +57,8 @@ def path(key: str) -> str:
     return f"{current.item.get()}/{quote(key, safe='')}"
 
 
-def identity(place: Place, name: str) -> str:
-    """Return a loop's name within its step, the same in each attempt.
+def identity(place: Place, name: str) -> tuple[str, str]:
+    """Return a loop's name within its step, and the lineage of the body.
 
     Parameters
     ----------
@@ -67,8 +69,9 @@ def identity(place: Place, name: str) -> str:
 
     Returns
     -------
-    str
-        No other loop has it.
+    tuple
+        Name, the same in each attempt, that no other loop has; `looprows.lineage`, read
+        once for all loops of a body.
 
     Raises
     ------
@@ -90,7 +93,7 @@ def identity(place: Place, name: str) -> str:
         number += 1
         found = f"{prefix}{number}"
     names.add(found)
-    return found
+    return found, _begun[-1].lineage
 
 
 def note(loop: Loop) -> None:

@@ -17,7 +17,6 @@ from nbckpt.looprows import (
     Row,
     delete_loops,
     key_of,
-    lineage,
     next_input,
     row_key,
 )
@@ -42,8 +41,8 @@ class Ledger:
     ----------
     place : Place
         The body that the loop stands in.
-    loop : str
-        The loop's name in the step.
+    loop, lineage : str
+        The loop's name in the step, and what attempts that go on share.
     kept : tuple of str
         Names that are checkpointed with the items.
     every : int or None
@@ -60,7 +59,12 @@ class Ledger:
     """
 
     def __init__(
-        self, place: Place, loop: str, kept: tuple[str, ...], every: int | None
+        self,
+        place: Place,
+        loop: str,
+        lineage: str,
+        kept: tuple[str, ...],
+        every: int | None,
     ) -> None:
         self.place = place
         self.done: dict[str, Done] = {}
@@ -75,7 +79,7 @@ class Ledger:
         self.pending = 0
         self._written_at = 0.0
         self._timer: threading.Timer | None = None
-        self._synced = 0
+        self._synced, self._is_told = -1, True
         self._saved: Saved | None = None
         self._next: tuple[str, Any] | None = None
         self._inside: dict[str, str] = {}
@@ -85,7 +89,7 @@ class Ledger:
             run_id=attempt.run_id,
             step=attempt.step,
             loop=loop,
-            lineage=lineage(place),
+            lineage=lineage,
             code=place.body.code,
             attempt=attempt.attempt,
             kept=kept,
@@ -177,12 +181,13 @@ class Ledger:
             The item, whose short form is shown to people.
         """
         with self._lock:
-            self._synced = self._journal.synced
+            # Where one item had an effect, the next may: its input is written before it.
+            is_lasting, self._synced = self.has_lasting, self._journal.synced
             self._noticed.begin()
-            self._next = key, item
-            if self._saved is not None or self.is_due or not self._written_at:
+            self._next, self._is_told = (key, item), False
+            if self._saved is not None or self.is_due or is_lasting:
                 self.write()
-            elif self._timer is None and not self.record.kept and self.every is None:
+            elif self._timer is None and (self.record.kept or self.every is None):
                 self._start_timer()
 
     @property
@@ -237,7 +242,8 @@ class Ledger:
         saved : Saved
             Written with the items that ended, in one transaction.
         """
-        self._saved = saved
+        with self._lock:
+            self._saved = saved
 
     def fail_item(self, key: str, error: BaseException) -> None:
         """Take note that an item failed.
@@ -285,7 +291,7 @@ class Ledger:
             self._dirty = {} if is_whole else self._dirty
             self._results = {}
             self._inside = {k: p for k, p in self._inside.items() if p not in inside}
-            self._saved = None
+            self._saved, self._is_told = None, True
             self.pending = 0 if is_whole else self.pending
             self._written_at = time.monotonic()
         self.place.session.checkpoints.drop(freed)
@@ -345,7 +351,7 @@ class Ledger:
     def flush(self, *, durable: bool = True) -> None:
         """Write what is pending, if anything is."""
         with self._lock:
-            if self.pending or self._dirty:
+            if self.pending or self._dirty or not self._is_told:
                 self.write(durable=durable)
             self._stop_timer()
 
@@ -386,7 +392,9 @@ class Ledger:
     def _ring(self) -> None:
         """Write the group from the timer's thread."""
         try:
-            self.flush(durable=False)
+            with self._lock:
+                if self._timer is not None and self._saved is None:
+                    self.flush(durable=False)
         except (Fenced, NbckptError):
             # It stays pending: whoever writes next meets the cause and tells of it.
             return

@@ -347,7 +347,7 @@ def items(
     place = current.place("items")
     names = (keep,) if isinstance(keep, str) else tuple(keep)
     _check(place, every, on_error, name)
-    ledger = Ledger(place, begun.identity(place, name), names, every)
+    ledger = Ledger(place, *begun.identity(place, name), names, every)
     loop = ItemLoop(place, ledger, Source(iterable, key, place), on_error)
     begun.note(loop)
     return loop

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nbckpt import begun
 from nbckpt.errors import BadStep
 from tests.notebook import Notebook
 
@@ -78,6 +79,55 @@ def test_item_that_failed_is_listed_with_its_error(notebook: Notebook) -> None:
     assert (error.item, error.attempt) == ("3", 1)
     assert error.error == "ZeroDivisionError: division by zero"
     assert list(notebook.journal.items_done(loop)) == ["0", "1", "2"]
+
+
+NEXT = """%%step a
+import threading
+from nbckpt.current import session
+box, seen = [], []
+def named():
+    here = session()
+    return here.store.get(f"loop/{{here.run_id}}/a/1")["next_input"]["item"]
+for item in nbckpt.items(range(4), {options}):
+    box.append(item)
+{body}"""
+
+
+@pytest.mark.parametrize("options", ["keep='box'", "every=9"])
+def test_next_input_is_written_before_an_item_that_may_have_an_effect(
+    notebook: Notebook, options: str
+) -> None:
+    body = "    nbckpt.effect('send', lambda: seen.append(named()))"
+    notebook.run(NEXT.format(options=options, body=body))
+    assert notebook.names["seen"] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("options", ["", "keep='box'", "keep='box', every=9"])
+def test_next_input_is_written_soon_after_a_long_item_began(
+    notebook: Notebook, options: str
+) -> None:
+    body = """    while named() != str(item):
+        threading.Event().wait(0.001)
+    seen.append(named())"""
+    notebook.run(NEXT.format(options=options, body=body))
+    assert notebook.names["seen"] == ["0", "1", "2", "3"]
+
+
+def test_lineage_is_read_once_for_all_loops_of_a_body(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    lineage = begun.lineage
+    monkeypatch.setattr(
+        begun, "lineage", lambda place: read.append(place) or lineage(place)
+    )
+    notebook.run(
+        """%%step a
+for outer in nbckpt.items(range(5)):
+    for inner in nbckpt.items(range(2)):
+        pass"""
+    )
+    assert len(read) == 1
 
 
 def test_loop_outside_of_a_step_is_refused(notebook: Notebook) -> None:
