@@ -10,6 +10,7 @@ baseline  Run All once without interruption, keep ``digest``, start afresh
 py        change the world outside with a piece of Python
 edit      replace text in a cell; ``insert`` a cell; ``tag`` a cell
 move      rename the folder
+nbckpt    call the command line with ``words`` (``{run}`` stands for the run)
 nbval     validate with nbval, ``times`` over, and see that it ``passes`` or not
 ========  ==========================================================================
 """
@@ -300,6 +301,34 @@ class Case:
         assert phase["op"] == "move"
         self._close()
         self.work = self.work.rename(self.root / "moved")
+
+    def _do_nbckpt(self, phase: Phase) -> None:
+        """Call the command line, and compare what it says and its exit code."""
+        run = "{run}" in phase["words"] and self._current_run()
+        words = [run if word == "{run}" else word for word in phase["words"]]
+        done = self._nbckpt(*words)
+        if done.returncode != phase.get("exit", 0):
+            self._bad(f"nbckpt {words[0]} exit {done.returncode}: {done.stderr[-600:]}")
+        for part in phase.get("out", []):
+            if part not in done.stdout:
+                self._bad(f"nbckpt {words[0]} lacks {part!r}: {done.stdout[-600:]}")
+
+    def _current_run(self) -> str:
+        """Return the name of the run that was begun last."""
+        run: str = json.loads(self._nbckpt("runs", "--json").stdout)[-1]["run"]
+        return run
+
+    def _nbckpt(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Return what the command line says to the user of the kernels."""
+        command = [sys.executable, "-c", "from nbckpt.cli import main; main()"]
+        return subprocess.run(
+            [*command, *words],
+            cwd=self.work,
+            env=kernel_env(self.root),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def _do_nbval(self, phase: Phase) -> None:
         """Validate the notebook with nbval, several times over."""
