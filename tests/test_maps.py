@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import builtins
 import datetime as dt
-from concurrent.futures import ThreadPoolExecutor
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from nbckpt import current, maps
+from nbckpt.pools import AHEAD
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 ALONE, THREADS = "None", "POOL(3)"
 MAP = """%%step a
@@ -164,3 +169,37 @@ def test_results_go_from_the_store_when_the_step_is_complete(
     work.make = lambda n: (n,)
     notebook.run(cell(ALONE))
     assert notebook.session.store.keys("result/") == []
+
+
+def kill_once(item: int) -> int:
+    """Note the item; kill the process that is the first to come to item 30."""
+    path = Path("worked.log")
+    with path.open("a") as file:
+        file.write(f"{item}\n")
+    if item == 30 and path.read_text().split().count("30") == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item * item
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_killed_worker_is_replaced_and_only_what_is_not_done_is_sent_again(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = 2
+    fork = multiprocessing.get_context("fork")
+    pool = ProcessPoolExecutor(workers, mp_context=fork)
+    monkeypatch.setattr(builtins, "WORK", kill_once, raising=False)
+    monkeypatch.setattr(builtins, "POOL", lambda: pool, raising=False)
+    with pool:
+        notebook.run(
+            "%%step a --ignore found\n"
+            "found = nbckpt.map(WORK, range(60), executor=POOL())"
+        )
+    assert notebook.names["found"] == [n * n for n in range(60)]
+    times = Counter(map(int, Path("worked.log").read_text().split()))
+    again = [item for item, count in times.items() if count > 1]
+    assert set(times) == set(range(60))
+    assert 30 in again
+    # What else was in the broken pool, and nothing that was done.
+    assert set(again) <= set(range(30 - workers * AHEAD, 30 + workers * AHEAD))
+    assert max(times.values()) == 2

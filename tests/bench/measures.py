@@ -6,6 +6,7 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
+from nbckpt.ledger import GROUP_SECONDS
 from tests.bench.shell import Shell, written_bytes
 from tests.bench.subjects import SUBJECTS, load_plainly, save_plainly
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STEPS = 60
+ITEMS = 100_000
+TENTHS = 10
 Seconds = dict[str, float]
 
 
@@ -61,6 +64,35 @@ class Timed:
         found = self._function()
         self.seconds = time.perf_counter() - begun
         return found
+
+
+LOOP = """started = [time.perf_counter()]
+for item in {items}:
+    if item in marks:
+        started.append(time.perf_counter())
+started.append(time.perf_counter())"""
+
+
+def time_items(_: str, folder: Path, scale: float) -> Seconds:
+    """Time a loop over items, each a checkpoint, and the same loop without.
+
+    The plain way to the same end makes one durable commit for each group of items.
+    """
+    del folder
+    count, shell = max(TENTHS, int(ITEMS * scale)), Shell()
+    shell.start()
+    marks = {count // TENTHS, count - count // TENTHS}
+    shell.run(f"import time, nbckpt\nmarks = {marks}")
+    shell.run("%%step bare\n" + LOOP.format(items=f"range({count})"))
+    bare = shell.named("started")
+    commit = statistics.median(_time_commit(shell, number) for number in range(9))
+    shell.run("%%step loop\n" + LOOP.format(items=f"nbckpt.items(range({count}))"))
+    begun, first, last, ended = shell.named("started")
+    shell.close()
+    groups = 1 + int((ended - begun) / GROUP_SECONDS)
+    plain = bare[-1] - bare[0] + groups * commit
+    found = {"items": ended - begun, "items_plain": plain}
+    return found | {"items_first": first - begun, "items_last": ended - last}
 
 
 MAKE = "%%step make\nvalue = get_ipython().subject()"
@@ -114,4 +146,9 @@ def _never() -> None:
     raise AssertionError("the body ran")
 
 
-MEASURES = {"steps": time_steps, "saves": time_saves, "restore": time_restore}
+MEASURES = {
+    "steps": time_steps,
+    "items": time_items,
+    "saves": time_saves,
+    "restore": time_restore,
+}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.bench.measures import Seconds
 
-STEPS = "steps"
+WITHOUT_FILES = ("steps", "items")
 RATIOS: dict[str, tuple[str, str]] = {
     "trivial step run / bare cell": ("run", "bare"),
     "trivial step run / durable commit": ("run", "commit"),
@@ -24,6 +24,8 @@ RATIOS: dict[str, tuple[str, str]] = {
     "trivial step skipped / durable commit": ("skip", "commit"),
     "last quarter of the steps / bare cell": ("run_last", "bare"),
     "plain cell with nbckpt loaded / bare cell": ("loaded", "bare"),
+    "items / bare loop and a commit for each 20 ms": ("items", "items_plain"),
+    "last tenth of the items / first tenth": ("items_last", "items_first"),
     "save / plain synced": ("save", "plain_synced"),
     "save / plain unsynced": ("save", "plain_unsynced"),
     "save, bytes / plain file": ("save_bytes", "plain_bytes"),
@@ -40,11 +42,11 @@ Found = dict[str, Any]
 
 
 def run_round(subject: str, scale: float, where: Path | None = None) -> Seconds:
-    """Measure a subject, or trivial steps, once in a folder of its own."""
+    """Measure a value, trivial steps or items, once in a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="nbckpt-bench-", dir=where))
     try:
-        if subject == STEPS:
-            return measure(STEPS, subject, folder, scale)
+        if subject in WITHOUT_FILES:
+            return measure(subject, subject, folder, scale)
         saves = measure("saves", subject, folder, scale)
         return saves | measure("restore", subject, folder, scale)
     finally:
@@ -77,7 +79,7 @@ def _median(values: Iterable[float]) -> float:
 
 def all_subjects() -> list[str]:
     """Return the names of all that is measured."""
-    return [STEPS, *SUBJECTS]
+    return [*WITHOUT_FILES, *SUBJECTS]
 
 
 def table(found: dict[str, Found]) -> str:

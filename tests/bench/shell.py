@@ -26,7 +26,11 @@ class Shell:
     @property
     def value(self) -> Any:
         """What the cells call ``value``."""
-        return self._shell.user_ns["value"]
+        return self.named("value")
+
+    def named(self, name: str) -> Any:
+        """Return what the cells call by a name."""
+        return self._shell.user_ns[name]
 
     def start(self) -> None:
         """Load nbckpt and do what only a kernel's first step does.
