@@ -140,6 +140,15 @@ def test_no_cell_of_the_discipline_is_empty() -> None:
         assert named_in(row), row
 
 
+def test_rows_of_the_discipline_are_numbered_without_a_gap() -> None:
+    texts = DISCIPLINE.split("\n## ")[1:]
+    numbers = [[int(row[0]) for row in rows_of(text)] for text in texts]
+
+    assert [len(of_text) for of_text in numbers] == [12, 16, 37]
+    for of_text in numbers:
+        assert of_text == list(range(1, len(of_text) + 1))
+
+
 @pytest.mark.parametrize(
     "named", sorted({name for row in rows_of(DISCIPLINE) for name in named_in(row)})
 )
