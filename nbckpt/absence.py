@@ -125,17 +125,23 @@ def look(
         well again; then ``recovered``.
     """
     known = before or Watched()
-    moved = known.moved if seen.problem else _moved(known, seen, now)
-    beat = known.beat if seen.problem else seen.beat
-    word = word_of(seen, now - moved, grace)
-    since = known.since if word == known.word else now
-    after = Watched(beat, moved, now, word, since, known.told)
-    if word in WELL:
+    after = _after(known, seen, now, grace)
+    if after.word in WELL:
         return replace(after, told=()), "recovered" if known.told else ""
-    kind = "silent" if word in SILENT else word
+    kind = "silent" if after.word in SILENT else after.word
     if kind in known.told or not _stands(after, grace):
         return after, ""
     return replace(after, told=(*known.told, kind)), "alert"
+
+
+def _after(known: Watched, seen: Seen, now: float, grace: float) -> Watched:
+    """Return what is known after one more look, before anybody is told."""
+    moved, beat = known.moved, known.beat
+    if not seen.problem:
+        moved, beat = _moved(known, seen, now), seen.beat
+    word = word_of(seen, now - moved, grace)
+    since = known.since if word == known.word else now
+    return Watched(beat, moved, now, word, since, known.told)
 
 
 def _moved(known: Watched, seen: Seen, now: float) -> float:

@@ -166,6 +166,7 @@ def _earlier(running: Running) -> set[str]:
 
 def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]:
     """Return what a step's body did, and the namespace after it."""
+    session.names.note(running.body.attributes)
     values, namespace = session.values(), session.namespace
     after = snapshots.take(values, namespace, running.before)
     changed = snapshots.changes(running.before, after)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from nbckpt import keys
 from nbckpt.carried import carried
 from nbckpt.codecs import Canonical
-from nbckpt.modulestate import OWN, Names, is_own_module
+from nbckpt.modulestate import OWN, Names, home, is_own_module
+from nbckpt.overrides import set_attributes
 from nbckpt.reads import Reads, compile_body, environment_names, read_body
 from nbckpt.records import Fingerprint, Value
 
@@ -41,6 +42,8 @@ class Body:
     environment: set[str]
     carried: frozenset[str] = frozenset()
     """Names that its loops over items change from one item to the next."""
+    attributes: frozenset[str] = frozenset()
+    """Attributes that it sets on what it names."""
 
     @classmethod
     def of(cls, statements: list[Any]) -> Body:
@@ -58,7 +61,7 @@ class Body:
         """
         found = environment_names(compile_body(statements))
         code, reads = keys.code_fingerprint(statements), read_body(statements)
-        return cls(code, reads, found, carried(statements))
+        return cls(code, reads, found, carried(statements), set_attributes(statements))
 
 
 @dataclass(slots=True)
@@ -216,7 +219,8 @@ class Inputs:
             What the step's result will rest on.
         """
         found = {name: d for name, d in now.inputs.items() if "." not in name}
-        state = self._state(step, now.modules)
+        homes = set(map(home, now.inputs.keys() - found.keys()))
+        state = self._state(step, homes.union(now.modules))
         return replace(now, inputs=found | {n: v.digest for n, v in state.items()})
 
     def _state(self, step: Step, modules: Iterable[str]) -> dict[str, Value]:

@@ -1,8 +1,9 @@
-"""What was changed in the user's own modules since they were imported.
+"""What was changed in modules since they were imported.
 
-A module keeps state of its own: a registry, a setting, a cache. Where it no longer is
-what its import made, it is kept, restored and compared like a variable, under a dotted
-name such as ``registry.LEVEL``; attributes of a module's classes likewise.
+A module keeps state of its own: a registry, a setting, a cache. Where one of the user's
+no longer is what its import made, it is kept, restored and compared like a variable,
+under a dotted name such as ``registry.LEVEL``; attributes of a module's classes likewise,
+and those that a step sets on a library.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.codecs import is_local
+from nbckpt.overrides import overridden
 from nbckpt.snapshots import digests
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Names:
         self._known: set[str] = set()
         self._own: set[str] = set()
         self._moved: set[str] = set()
+        self._overridden: set[str] = set()
         self._last: Namespace = {}
 
     def install(self) -> None:
@@ -75,6 +78,19 @@ class Names:
         loader.exec_module = exec_module
         return spec
 
+    def note(self, chains: Iterable[str]) -> None:
+        """Take note of what a step's source may have set on a library.
+
+        Parameters
+        ----------
+        chains : iterable of str
+            What `nbckpt.overrides.set_attributes` told of the source.
+        """
+        for name in overridden(chains, self.namespace):
+            if not is_own_module(home(name)) and name in self:
+                self._overridden.add(name)
+                self._moved.add(name)
+
     def moved(self, *, still: bool = False) -> Namespace:
         """Return the state of the user's modules that is not what their import made.
 
@@ -100,6 +116,7 @@ class Names:
             before = self._imported.setdefault(name, now)
             self._moved |= {n for n, digest in now.items() if before.get(n) != digest}
             found |= {n: state[n] for n in state.keys() & self._moved}
+        found |= {name: self[name] for name in self._overridden if name in self}
         self._last = found
         return found
 
@@ -124,6 +141,8 @@ class Names:
         if "." not in name:
             return self.namespace.get(name, default)
         holder, attribute = _place(name)
+        if isinstance(holder, types.ModuleType):
+            return getattr(holder, attribute, default)
         return vars(holder).get(attribute, default) if holder is not None else default
 
     def bind(self, name: str, value: Any) -> None:
@@ -134,6 +153,8 @@ class Names:
         holder, attribute = _place(name)
         setattr(holder, attribute, value)
         self._moved.add(name)
+        if not is_own_module(home(name)):
+            self._overridden.add(name)
 
     def unbind(self, name: str) -> None:
         """Delete a name if it is bound."""

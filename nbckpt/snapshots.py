@@ -7,13 +7,17 @@ are one component and travel together, so that aliases and views survive.
 
 from __future__ import annotations
 
+import graphlib
 import types
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
 from nbckpt.codecs import Encoded, Encoder, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Namespace = dict[str, Any]
 
@@ -33,6 +37,7 @@ class Part:
 
     digest: str
     links: frozenset[Any] = frozenset()
+    refers: frozenset[str] = frozenset()
     views: dict[int, set[int]] = field(default_factory=dict)
     encoded: Encoded | None = None
     """Only while the name differs from the snapshot before."""
@@ -145,7 +150,14 @@ def _part(
     encoded = Encoder(namespace, {name: value}, shared).encode()
     same = before is not None and before.digest == encoded.digest
     kept = None if same else encoded
-    return Part(encoded.digest, encoded.links, encoded.views, kept, encoded.held)
+    return Part(
+        encoded.digest,
+        encoded.links,
+        encoded.refers,
+        encoded.views,
+        kept,
+        encoded.held,
+    )
 
 
 def _is_atom(value: Any) -> bool:
@@ -165,25 +177,66 @@ def _shared_memory(parts: dict[str, Part]) -> frozenset[int]:
 
 
 def _components(parts: dict[str, Part]) -> list[Names]:
-    """Group the names whose objects overlap."""
-    leader = {name: name for name in parts}
-
-    def find(name: str) -> str:
-        while leader[name] != name:
-            leader[name] = leader[leader[name]]
-            name = leader[name]
-        return name
-
+    """Group the names whose objects overlap, or can only come back together."""
+    groups = Groups(parts)
     first: dict[Any, str] = {}
     for name, part in parts.items():
         for link in part.links:
-            other = first.setdefault(link, name)
-            if other != name:
-                leader[find(name)] = find(other)
-    groups: dict[str, set[str]] = {}
-    for name in parts:
-        groups.setdefault(find(name), set()).add(name)
-    return [frozenset(group) for group in groups.values()]
+            groups.join(name, first.setdefault(link, name))
+    while circle := _circle(parts, groups):
+        for name in circle[1:]:
+            groups.join(circle[0], name)
+    return groups.all()
+
+
+def _circle(parts: dict[str, Part], groups: Groups) -> list[str]:
+    """Return groups whose definitions refer to each other; empty if there are none.
+
+    A class that lists its subclasses can't come back before they do, nor they before it.
+    """
+    refers: dict[str, set[str]] = {}
+    for name, part in parts.items():
+        others = {groups.find(other) for other in part.refers & parts.keys()}
+        if others:
+            group = groups.find(name)
+            refers.setdefault(group, set()).update(others - {group})
+    try:
+        graphlib.TopologicalSorter(refers).prepare()
+    except graphlib.CycleError as error:
+        found: list[str] = error.args[1]
+        return found
+    return []
+
+
+class Groups:
+    """Names in disjoint groups that can be joined.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Each one is a group of its own at first.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._leader = {name: name for name in names}
+
+    def find(self, name: str) -> str:
+        """Return the name that stands for a name's group."""
+        while self._leader[name] != name:
+            self._leader[name] = self._leader[self._leader[name]]
+            name = self._leader[name]
+        return name
+
+    def join(self, one: str, other: str) -> None:
+        """Make one group of two."""
+        self._leader[self.find(one)] = self.find(other)
+
+    def all(self) -> list[Names]:
+        """Return the groups."""
+        found: dict[str, set[str]] = {}
+        for name in self._leader:
+            found.setdefault(self.find(name), set()).add(name)
+        return [frozenset(group) for group in found.values()]
 
 
 def _add_component(

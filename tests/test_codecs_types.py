@@ -82,6 +82,35 @@ KEPT: dict[str, tuple[str, str]] = {
         "x = np.arange(90000.)",
         "x.sum() == 4049955000.0 and x.flags.writeable",
     ),
+    "window over an array": (
+        (
+            "x = np.arange(12.).reshape(3, 4)\n"
+            "y = np.lib.stride_tricks.sliding_window_view(x, 2, axis=1)"
+        ),
+        "np.shares_memory(x, y) and y.shape == (3, 3, 2) and y[0, 1, 0] == 1",
+    ),
+    "broadcast array": (
+        "x = np.broadcast_to(np.arange(3.), (100000, 3))",
+        "x.strides[0] == 0 and not x.flags.writeable and (x[9] == [0, 1, 2]).all()",
+    ),
+    "read-only view": (
+        "x = np.arange(9000.); y = x[1:]; y.flags.writeable = False",
+        "np.shares_memory(x, y) and x.flags.writeable and not y.flags.writeable",
+    ),
+    "new type": (
+        "import typing\nUid = typing.NewType('Uid', int); x = [Uid]",
+        "x[0] is Uid and Uid(3) == 3 and Uid.__supertype__ is int",
+    ),
+    "classes in a circle": (
+        (
+            "class Base:\n"
+            "    subs = []\n"
+            "    def __init_subclass__(cls): Base.subs.append(cls)\n"
+            "class One(Base): pass\n"
+            "class Two(One): pass"
+        ),
+        "Base.subs == [One, Two] and isinstance(Two(), Base)",
+    ),
     "read-only ndarray": (
         "x = np.arange(9000.); x.flags.writeable = False",
         "not x.flags.writeable",

@@ -274,3 +274,22 @@ def test_snapshot_keeps_nothing_of_what_did_not_change() -> None:
     gc.collect()
     assert namespace["r"]() is None
     assert snapshot.parts.keys() == {"c"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    all = []\nclass B(A): pass\nA.all.append(B)",
+        "class B: pass\nclass A:\n    b = B\nB.a = A",
+        "class A:\n    all = []\nclass B(A): pass\nclass C(B): pass\nA.all.append(C)",
+    ],
+)
+def test_classes_that_refer_to_each_other_are_one_component(source: str) -> None:
+    found = step(space(""), source)
+    (names,) = found.components
+    assert {"A", "B"} <= names
+
+
+def test_class_and_its_instance_stay_two_components() -> None:
+    found = step(space(""), "class A: pass\na = A()")
+    assert set(found.components) == {frozenset({"A"}), frozenset({"a"})}

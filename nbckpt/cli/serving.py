@@ -16,6 +16,8 @@ from nbckpt.verbs.pages import printable
 from nbckpt.verbs.targets import folder_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nbckpt.verbs import alerting, monitoring, remembering
 else:
     alerting = late("nbckpt.verbs.alerting")
@@ -58,14 +60,9 @@ def monitor_command(
     nbckpt monitor nightly.ipynb --grace 10m --alert-command 'mail -s nbckpt me@host'
     nbckpt monitor etl-1 --once --json
     """
-    folders = {folder_of(store, target) for target in targets or ("",)}
-    if len(folders) > 1:
-        raise BadStep(
-            "these runs lie in several stores",
-            "Start one monitor for each; --store names a store",
-        )
+    folder = _folder(store, targets)
     channels = alerting.channels(options["alert_command"], options["alert_url"], _warn)
-    watching = monitoring.Watching(folders.pop(), targets, _grace(grace))
+    watching = monitoring.Watching(folder, targets, _grace(grace))
     memory = remembering.Memory(watching.folder, repr(channels.names))
 
     def tell(report: monitoring.Report) -> None:
@@ -74,6 +71,17 @@ def monitor_command(
 
     watch = monitoring.Monitor(watching, memory, channels.deliver, tell)
     return watch.once() if options["once"] else watch.go_on()
+
+
+def _folder(store: str, targets: tuple[str, ...]) -> Path:
+    """Return the store that all targets lie in."""
+    folders = {folder_of(store, target) for target in targets or ("",)}
+    if len(folders) > 1:
+        raise BadStep(
+            "these runs lie in several stores",
+            "Start one monitor for each; --store names a store",
+        )
+    return folders.pop()
 
 
 def _grace(text: str) -> float:

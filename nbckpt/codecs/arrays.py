@@ -41,9 +41,19 @@ def root(array: Any) -> Any:
     """Return the array that owns the memory of a view."""
     import numpy as np
 
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
+    while True:
+        # What as_strided made stands on a holder of no type of its own.
+        below = (
+            getattr(array.base, "base", None) if _is_dummy(array.base) else array.base
+        )
+        if not isinstance(below, np.ndarray):
+            return array
+        array = below
+
+
+def _is_dummy(base: Any) -> bool:
+    """Tell whether an array's base is what ``numpy.lib.stride_tricks`` puts there."""
+    return type(base).__name__ == "DummyArray"
 
 
 def _reduce_array(encoder: Encoder, array: Any) -> Any:
@@ -51,13 +61,18 @@ def _reduce_array(encoder: Encoder, array: Any) -> Any:
     owner = root(array)
     if id(array) not in encoder.owned:
         encoder.note_view(owner, array)
-        if owner is not array and id(owner) in encoder.shared and _is_solid(owner):
+        if owner is not array and _is_solid(owner) and _is_view(encoder, owner, array):
             return _reduce_view(owner, array)
     if array.dtype.hasobject:
         return _reduce_objects(array)
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = encoder.keep(array.copy(order="C"))
     return array.__reduce_ex__(5)
+
+
+def _is_view(encoder: Encoder, owner: Any, array: Any) -> bool:
+    """Tell whether others see a view's memory too, or it shows more than there is."""
+    return id(owner) in encoder.shared or array.nbytes > owner.nbytes
 
 
 def _is_solid(owner: Any) -> bool:
@@ -68,22 +83,26 @@ def _is_solid(owner: Any) -> bool:
 def _reduce_view(owner: Any, array: Any) -> Any:
     """Reduce a view to its owner and its place in it."""
     start = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
-    return revive_view, (owner, start, array.shape, array.strides, array.dtype)
+    place = (start, array.shape, array.strides, array.dtype)
+    return revive_view, (owner, place, array.flags.writeable)
 
 
-def revive_view(
-    owner: Any, start: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any
-) -> Any:
+def revive_view(owner: Any, place: tuple[Any, ...], writeable: bool) -> Any:
     """Return a view of an array's memory; called while decoding."""
     import numpy as np
 
+    start, shape, strides, dtype = place
     flat = owner.reshape(-1, order="A")
     if dtype.hasobject:
         rest = flat[start // flat.itemsize :]
-        return np.lib.stride_tricks.as_strided(rest, shape, strides)
-    return np.ndarray(
-        shape, dtype, buffer=flat.view(np.uint8), offset=start, strides=strides
-    )
+        view = np.lib.stride_tricks.as_strided(rest, shape, strides)
+    else:
+        view = np.ndarray(
+            shape, dtype, buffer=flat.view(np.uint8), offset=start, strides=strides
+        )
+    if not writeable:
+        view.flags.writeable = False
+    return view
 
 
 def _reduce_objects(array: Any) -> Any:

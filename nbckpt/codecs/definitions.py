@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
+import typing
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -262,6 +263,19 @@ def _is_same_shape(live: type, fresh: type) -> bool:
         theirs: Any = fresh
         return ours == {member.name: member.value for member in theirs}
     return not hasattr(live, "__slots__")
+
+
+def reduce_new_type(made: Any) -> tuple[Any, ...]:
+    """Return the reduction of a `typing.NewType` by value."""
+    return revive_new_type, (made.__qualname__, made.__module__, made.__supertype__)
+
+
+def revive_new_type(qualname: str, module: str, supertype: Any) -> Any:
+    """Return a `typing.NewType`; called while decoding."""
+    make: Any = typing.NewType
+    made = make(qualname, supertype)
+    made.__module__ = module
+    return made
 
 
 def reduce_cached(cached: Any) -> tuple[Any, ...]:

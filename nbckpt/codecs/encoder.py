@@ -14,6 +14,7 @@ import itertools
 import pickle
 import sys
 import types
+import typing
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,8 @@ class Encoded:
     glances: list[list[bytes]]
     links: frozenset[Any]
     """What ties the names to others: ids of changeable objects, shared memory."""
+    refers: frozenset[str]
+    """Names whose definitions it takes from the notebook."""
     views: dict[int, set[int]]
     """Owner of memory → arrays that see it."""
     refusals: list[Refusal]
@@ -122,6 +125,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         self.files: set[str] = set()
         self.storages: dict[Any, Any] = {}
         self.types: set[type] = set()
+        self._refers: set[str] = set()
         self._buffers: list[memoryview] = []
         self._rows: list[int] = []
         self._kept: list[Any] = []
@@ -165,6 +169,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
             digest=_digest(stream, marks),
             glances=marks,
             links=links,
+            refers=frozenset(self._refers),
             views=self._views,
             refusals=refusals,
             files=self.files,
@@ -211,7 +216,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         if self._is_kept(definition):
             self.links.add(id(definition))
             return definitions.reduce_class(definition)
-        return definitions.reduce_named(definition)
+        return self._by_name(definition)
 
     def _reduce_function(self, function: types.FunctionType) -> Any:
         """Reduce a function: by name, or by value where it is what is being kept."""
@@ -220,7 +225,12 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         if self._is_kept(function):
             self.links.add(id(function))
             return definitions.reduce_function(self, function)
-        return definitions.reduce_named(function)
+        return self._by_name(function)
+
+    def _by_name(self, definition: Any) -> Any:
+        """Reduce a definition to the name under which the notebook has it."""
+        self._refers.add(definition.__qualname__.partition(".")[0])
+        return definitions.reduce_named(definition)
 
     def _is_kept(self, definition: Any) -> bool:
         """Tell whether a definition travels by value: it is kept here, or has no name."""
@@ -270,6 +280,8 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         self._singletons.add(id(obj))
         module = getattr(obj, "__module__", None) or _which_module(obj, name)
         if module == "__main__":
+            if isinstance(obj, typing.NewType) and self._is_kept(obj):
+                return definitions.reduce_new_type(obj)
             if definitions.resolve(self._namespace, name) is obj:
                 return definitions.named, (name,)
             return self.refuse(obj, f"the notebook does not hold it under {name!r}")
