@@ -79,5 +79,5 @@ $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 	@touch $(VENV)/examples.stamp $@
 
 $(VENV)/browser.stamp: $(VENV)/test.stamp
-	$(PIP) --editable '.[browser]'
+	$(PIP) --editable '.[browser,dask]'
 	@touch $@

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    wait,
+)
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +87,8 @@ class Pool:
     def harvest(self) -> list[Outcome]:
         """Return what ended without an error meanwhile, and begin no more."""
         self.stop()
-        done = [(f, key) for f, key in self._flying.items() if f.done()]
-        return [Outcome(key, f.result()) for f, key in done if not f.exception()]
+        done = [_outcome(key, f) for f, key in self._flying.items() if f.done()]
+        return [outcome for outcome in done if outcome.error is None]
 
     def close(self) -> None:
         """Give up the executor if it was made here."""
@@ -147,5 +154,7 @@ class Pool:
 
 def _outcome(key: str, future: Future[Any]) -> Outcome:
     """Return what became of the item of a future that is done."""
+    if future.cancelled():
+        return Outcome(key, error=CancelledError("its executor gave it up"))
     error = future.exception()
     return Outcome(key, None if error else future.result(), error)

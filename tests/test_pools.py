@@ -7,6 +7,7 @@ import os
 import signal
 from concurrent.futures import (
     BrokenExecutor,
+    CancelledError,
     Executor,
     Future,
     ProcessPoolExecutor,
@@ -92,3 +93,31 @@ def test_stopped_pool_begins_no_more_items(tmp_path: Path) -> None:
         for _ in pool.run([f"n{n}" for n in range(50)]):
             pool.stop()
     assert len(begun) < 50
+
+
+def test_item_that_its_executor_gives_up_has_failed_and_the_others_have_not(
+    tmp_path: Path,
+) -> None:
+    def submit(executor: Executor, key: str) -> Future[Any]:
+        if key != "given up":
+            return executor.submit(work, key, str(tmp_path))
+        future: Future[Any] = Future()
+        future.cancel()
+        return future
+
+    with ThreadPoolExecutor(1) as executor:
+        pool = Pool(executor, submit)
+        found = {each.key: each for each in pool.run(["a", "given up", "b"])}
+    assert isinstance(found["given up"].error, CancelledError)
+    assert {key for key, each in found.items() if each.error} == {"given up"}
+
+
+def test_harvest_leaves_out_what_was_given_up(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as executor:
+        pool = Pool(executor, lambda pool, key: pool.submit(work, key, str(tmp_path)))
+        done: Future[Any] = Future()
+        done.set_result("A")
+        given_up: Future[Any] = Future()
+        given_up.cancel()
+        pool._flying = {done: "a", given_up: "b"}
+        assert [each.key for each in pool.harvest()] == ["a"]
