@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from nbckpt.verbs.looping import open_lines
 from nbckpt.verbs.pages import Page, Table, duration, moment, size
 from nbckpt.verbs.waiting import waiting_lines
 
@@ -37,6 +38,7 @@ def status_page(data: Status) -> Page:
     lines.append(
         f"store     {data['store']['folder']} ({size(data['store']['bytes'])}{trust})"
     )
+    lines += open_lines(data["loops"])
     page: list[str | Table] = [*lines, "", _steps_table(data["steps"])]
     page += waiting_lines(data["questions"], data["unknowns"])
     if data["resume"]:

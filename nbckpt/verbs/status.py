@@ -18,6 +18,7 @@ from nbckpt.records import (
     StepRecord,
     StepState,
 )
+from nbckpt.verbs.looping import LoopStatus, loops
 from nbckpt.verbs.opening import require
 from nbckpt.verbs.waiting import (
     OpenPoint,
@@ -102,6 +103,7 @@ class Status(TypedDict):
     current: CurrentStep | None
     died_in: CurrentStep | None
     steps: list[StepStatus]
+    loops: list[LoopStatus]
     questions: list[OpenQuestion]
     unknowns: list[OpenPoint]
     store: StoreState
@@ -176,6 +178,7 @@ def status(reader: Reader, run: RunRecord, now: float | None = None) -> Status:
         current=running,
         died_in=died if state == "interrupted" else None,
         steps=steps,
+        loops=loops(reader, run.run_id),
         questions=open_questions(reader, run, look.now),
         unknowns=open_points(reader, run),
         store=_store(reader),

@@ -16,6 +16,7 @@ from nbckpt.records import (
     loads,
 )
 from nbckpt.resume import differences
+from nbckpt.verbs.looping import LoopStatus, loop_page, loops
 from nbckpt.verbs.opening import require_step
 from nbckpt.verbs.outline import outline
 from nbckpt.verbs.pages import Page, Table, duration, listed, moment, size
@@ -41,6 +42,8 @@ class StepRecordView(TypedDict):
     """What a person said: ``accepted`` code, ``rerun``."""
     effects: list[dict[str, Any]]
     """Its effects: key, name, state, when, outcome."""
+    loops: list[LoopStatus]
+    """Its loops over items: how far each is, and which items failed."""
     history: list[dict[str, Any]]
     """Lines of the history that are about the step, oldest first."""
 
@@ -103,6 +106,7 @@ def show(reader: Reader, run: RunRecord, step: str) -> StepRecordView:
         attempt=_plain(attempt) if attempt else None,
         mark=_plain(reader.mark(run.run_id, step)),
         effects=[_plain(effect) for effect in reader.effects(run.run_id, step)],
+        loops=loops(reader, run.run_id, step),
         history=[_plain(event) for event in _events(reader, run.run_id, step)],
     )
 
@@ -207,7 +211,7 @@ def show_page(data: StepRecordView) -> Page:
         page += _record_lines(record)
     else:
         page.append("record    none: it was never completed")
-    page += _effect_lines(data["effects"])
+    page += [*loop_page(data["loops"]), *_effect_lines(data["effects"])]
     rows = [
         (moment(e["at"]), e["kind"], duration(e["seconds"]), e["reason"] or "-")
         for e in data["history"]
