@@ -34,6 +34,9 @@ SHOWN = frozenset(
 DRAIN_SECONDS = 1.0
 """How long to wait for output of other programs that is still in the pipe."""
 
+HIDDEN = "\N{MIDDLE DOT}" * 8
+"""What a page shows in place of a password."""
+
 _DELIMITER = b"<IDS|MSG>"
 
 
@@ -107,6 +110,8 @@ class KernelTap:
         thread = getattr(kernel, "iopub_thread", None)
         if thread is not None:
             self._patches.append(Patch(thread, "send_multipart", self._wrap_parts))
+        if hasattr(kernel, "_input_request"):
+            self._patches.append(Patch(kernel, "_input_request", self._wrap_input))
 
     def _wrap_send(self, send: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap ``Session.send``."""
@@ -140,6 +145,18 @@ class KernelTap:
             if self._intake is not None and not self._is_sending():
                 self._hear_parts(parts)
             return send(parts, *args, **kwargs)
+
+        return tapped
+
+    def _wrap_input(self, ask: Callable[..., str]) -> Callable[..., str]:
+        """Wrap what asks for a line: a page adds prompt and answer to the cell itself."""
+
+        @functools.wraps(ask)
+        def tapped(prompt: str, *args: Any, **kwargs: Any) -> str:
+            answer = ask(prompt, *args, **kwargs)
+            shown = HIDDEN if kwargs.get("password") else answer
+            self._pass_on("stream", {"name": "stdin", "text": f"{prompt} {shown}\n"})
+            return answer
 
         return tapped
 

@@ -46,6 +46,27 @@ def test_output_before_the_start_and_after_the_stop_is_not_recorded(
     assert kernel.value("messages(r)") == [list(text("b\n"))]
 
 
+@pytest.mark.parametrize(
+    ("ask", "shown"),
+    [
+        ("input('Name?')", "Name? Ada\n"),
+        ("__import__('getpass').getpass('Key:')", "Key: ········\n"),
+    ],
+)
+def test_answer_is_recorded_as_a_page_shows_it(
+    ask: str, shown: str, kernel: Kernel
+) -> None:
+    kernel.client.execute_interactive(
+        f"recorder.start()\nanswer = {ask}\nrecording = recorder.stop()",
+        timeout=60,
+        allow_stdin=True,
+        stdin_hook=lambda _: kernel.client.input("Ada"),
+    )
+
+    assert kernel.value("messages(recording)") == [list(text(shown, "stdin"))]
+    assert kernel.value("answer") == "Ada"
+
+
 def test_output_for_another_request_is_not_recorded(kernel: Kernel) -> None:
     code = "k = shell.kernel\nother = {'header': {'msg_id': 'another'}}\n"
     for parent in ["other", "None", "{}"]:
