@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+LISTING_LOOKS = 20
+LISTING_PAUSE = 0.005
 Reduction = tuple[Any, ...] | str | None
 
 
@@ -260,12 +262,21 @@ def _listing(_: Any) -> Reduction:
     """Keep a listing of a folder that is over.
 
     It can't be asked without taking its next entry; but one that is not over holds its
-    folder open, and mostly no folder is.
+    folder open, and mostly no folder is, but for a moment in another thread.
     """
+    held, pause = _open_folders(), threading.Event()
+    for _ in range(LISTING_LOOKS):
+        if not held:
+            return revive_listing, ()
+        pause.wait(LISTING_PAUSE)
+        held &= _open_folders()
+    return "a listing of a folder that may not be over; make it a list"
+
+
+def _open_folders() -> set[str]:
+    """Return the numbers under which folders are open."""
     # A whole list first: the folder of the numbers is closed again then.
-    if any(map(_is_open_folder, list(Path("/dev/fd").iterdir()))):
-        return "a listing of a folder that may not be over; make it a list"
-    return revive_listing, ()
+    return {p.name for p in list(Path("/dev/fd").iterdir()) if _is_open_folder(p)}
 
 
 def _is_open_folder(number: Path) -> bool:
