@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -427,3 +428,27 @@ def test_every_writes_after_so_many_items(
     monkeypatch.setattr(builtins, "look", look, raising=False)
     notebook.run(cell(options=", every=2", body="    look()"))
     assert counts == [0, 0, 2, 2, 4, 4]
+
+
+def test_last_items_of_many_cost_as_many_calls_as_the_first(
+    notebook: Notebook,
+) -> None:
+    part, count = 1000, 8000
+    calls, seen = [0], []
+
+    def counting(_: object, event: str, __: object) -> None:
+        calls[0] += event in ("call", "c_call")
+
+    notebook.names["stamp"] = lambda: seen.append(calls[0])
+    sys.setprofile(counting)
+    try:
+        notebook.run(
+            f"""%%step a --ignore stamp --drop stamp
+for item in nbckpt.items(range({count}), every={part // 2}):
+    if item % {part} == 0:
+        stamp()"""
+        )
+    finally:
+        sys.setprofile(None)
+    first, last = seen[2] - seen[1], seen[-1] - seen[-2]
+    assert last < first * 1.05
