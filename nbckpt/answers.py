@@ -50,7 +50,9 @@ def as_asked(question: Question, now: float) -> str:
     item = f", item {question.item}" if question.item else ""
     passed = bool(question.deadline) and now > question.deadline
     late = "; its deadline has passed without an answer" if passed else ""
-    return f"question {question.id}{item}: {question.text}{offered}{late}"
+    told = f"; given in advance: {question.unfit}, which is no option"
+    unfit = told if question.unfit else ""
+    return f"question {question.id}{item}: {question.text}{offered}{late}{unfit}"
 
 
 def commands(question: Question, store: str = "") -> list[str]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nbckpt import keys
+from nbckpt import answers, keys
 from nbckpt.codecs import Secrets
-from nbckpt.errors import AlreadySettled, NotFound
+from nbckpt.errors import AlreadySettled, BadStep, NotFound
 from nbckpt.lines import add_line, count
 from nbckpt.moments import local
 from nbckpt.records import (
+    Advance,
     DecisionRecord,
     Event,
     Note,
@@ -267,6 +268,65 @@ def question(wanted: Question) -> Callable[[Transaction], Question]:
         detail = {"id": wanted.id, "item": wanted.item, "options": [*wanted.options]}
         event = Event(wanted.asked_at, "asked", wanted.step, wanted.text, detail=detail)
         add_line(transaction, wanted.run_id, event)
+        given = transaction.get(wanted.advance_key)
+        if given is None:
+            return wanted
+        transaction.delete(wanted.advance_key)
+        return _take(transaction, wanted, Advance.from_json(given))
+
+    return change
+
+
+def _take(transaction: Transaction, asked: Question, given: Advance) -> Question:
+    """Let the answer count that was given in advance, if it is one of the options."""
+    try:
+        value = answers.chosen(asked, given.word)
+    except BadStep as wrong:
+        left = replace(asked, unfit=f"{given.word!r} by {given.by}")
+        transaction.put(asked.key, left.to_json())
+        detail = {"id": asked.id, "answer": given.word, "by": given.by}
+        event = Event(asked.asked_at, "unfit", asked.step, wrong.what, detail=detail)
+        add_line(transaction, asked.run_id, event)
+        return left
+    return _answered(transaction, asked, value, given.by, given.at)
+
+
+def advance(wanted: Question, given: Advance) -> Callable[[Transaction], Question]:
+    """Return the change that answers a question before it is asked.
+
+    Parameters
+    ----------
+    wanted : Question
+        Its run, step and name; the rest is not known yet.
+    given : Advance
+        The answer.
+
+    Returns
+    -------
+    callable
+        Returns the question: as it is recorded if it was asked meanwhile, and then
+        nothing is written; raises `AlreadySettled` if another answer was given in
+        advance.
+    """
+
+    def change(transaction: Transaction) -> Question:
+        refuse_ended(transaction, wanted.run_id)
+        asked = transaction.get(wanted.key)
+        if asked is not None:
+            return Question.from_json(asked)
+        found = transaction.get(wanted.advance_key)
+        before = Advance.from_json(found) if found else None
+        if before is None:
+            transaction.put(wanted.advance_key, given.to_json())
+            detail = {"id": wanted.id, "answer": given.word, "by": given.by}
+            event = Event(given.at, "given", wanted.step, "in advance", detail=detail)
+            add_line(transaction, wanted.run_id, event)
+        elif before.word != given.word:
+            raise AlreadySettled(
+                f"question {wanted.id} of run {wanted.run_id} was answered in advance: "
+                f"{before.word!r} by {before.by} at {local(before.at)}",
+                "That answer stands",
+            )
         return wanted
 
     return change
@@ -303,14 +363,21 @@ def answer(
                 f"{stored.answer!r} by {stored.answered_by} at {local(stored.answered_at)}",
                 "That answer stands",
             )
-        answered = replace(
-            stored, answered=True, answer=value, answered_by=by, answered_at=at
-        )
-        transaction.put(asked.key, answered.to_json())
-        late = bool(stored.deadline) and at > stored.deadline
-        detail = {"id": asked.id, "answer": value, "by": by, "late": late}
-        event = Event(at, "answered", asked.step, stored.text, detail=detail)
-        add_line(transaction, asked.run_id, event)
-        return answered
+        return _answered(transaction, stored, value, by, at)
 
     return change
+
+
+def _answered(
+    transaction: Transaction, asked: Question, value: Any, by: str, at: float
+) -> Question:
+    """Record the answer to a question, with its line."""
+    answered = replace(
+        asked, answered=True, answer=value, answered_by=by, answered_at=at, unfit=""
+    )
+    transaction.put(asked.key, answered.to_json())
+    late = bool(asked.deadline) and at > asked.deadline
+    detail = {"id": asked.id, "answer": value, "by": by, "late": late}
+    event = Event(at, "answered", asked.step, asked.text, detail=detail)
+    add_line(transaction, asked.run_id, event)
+    return answered

@@ -213,3 +213,62 @@ def test_night_of_another_version_stops_for_a_person(desk: Path) -> None:
     stopped = nbckpt(desk, "run", "nightly.ipynb")
     assert stopped.returncode == 3
     assert "version" in stopped.stderr
+
+
+def without_answer(desk: Path) -> None:
+    """Take the answer that is given in advance out of the notebook."""
+    path = desk / "approval.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells = [c for c in notebook.cells if "%nbckpt answer" not in c.source]
+    nbformat.write(notebook, path)
+
+
+def letters(desk: Path) -> list[str]:
+    """Return who has a letter in the mailbox."""
+    lines = (desk / "out/mailbox.txt").read_text("utf-8").splitlines()
+    return [line.partition(":")[0] for line in lines]
+
+
+def test_approval_waits_is_answered_and_delivers_once(desk: Path) -> None:
+    without_answer(desk)
+    waiting = nbckpt(desk, "run", "approval.ipynb")
+    assert waiting.returncode == 3, waiting.stderr
+    assert "nbckpt answer" in waiting.stderr
+    assert not (desk / "out").exists()
+    assert nbckpt(desk, "answer", "approval-1", "send", "yes").returncode == 0
+    for _ in range(2):
+        done = nbckpt(desk, "run", "approval.ipynb")
+        assert done.returncode == 0, done.stderr
+        assert letters(desk) == ["ada", "grace", "edsger"]
+
+
+def in_flight(desk: Path) -> str:
+    """Return the key of the letter that is being delivered, once there is one."""
+    if not (desk / ".nbckpt/records/cache.db").exists():
+        return ""
+    store = Store(desk / ".nbckpt", load_secret())
+    found = Reader(store).effects("approval-1")
+    store.close()
+    return next((one.key for one in found if one.state == "intent"), "")
+
+
+def test_letter_in_flight_at_a_kill_is_left_to_a_person(desk: Path) -> None:
+    """The mailbox is a pipe that nobody reads: the delivery of the first letter hangs."""
+    mailbox = desk / "out/mailbox.txt"
+    mailbox.parent.mkdir()
+    os.mkfifo(mailbox)
+    code, out = run_and_kill(desk, "approval", lambda: bool(in_flight(desk)))
+    assert (code, "died in step send" in out) == (3, True), out
+    key = in_flight(desk)
+    assert "nbckpt resolve approval-1" in out
+    mailbox.unlink()
+    again = nbckpt(desk, "run", "approval.ipynb")
+    assert (again.returncode, mailbox.exists()) == (3, False), again.stderr
+    said = nbckpt(desk, "resolve", "approval-1", key, "--not-done", "--why", "no file")
+    assert said.returncode == 0, said.stderr
+    done = nbckpt(desk, "run", "approval.ipynb")
+    assert done.returncode == 0, done.stderr
+    assert letters(desk) == ["ada", "grace", "edsger"]
+    audit = nbckpt(desk, "audit", "approval-1", "--verify").stdout
+    for word in ("given", "asked", "answered", "resolved", "no file"):
+        assert word in audit

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nbckpt import current, settling
-from nbckpt.errors import BadStep, WaitingForAnswer
+from nbckpt.errors import AlreadySettled, BadStep, WaitingForAnswer
 from nbckpt.history import Reader
 from nbckpt.records import Question, StepState
 from nbckpt.store import Store
@@ -95,6 +95,59 @@ def test_question_in_a_plain_cell_frees_the_run_too(
     assert not notebook.session.is_held
     say(tmp_path, "bob")
     notebook.run(plain)
+    assert notebook.names["y"] == "bob"
+
+
+SENDS = "%nbckpt answer delete yes --step a"
+
+
+def test_answer_that_is_given_in_advance_lets_the_step_pass(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    notebook.run(SENDS)
+    told = notebook.shown()
+    assert told == "answer to question delete of step a: yes\n"
+    notebook.run(STEP)
+    assert notebook.names["x"] == "yes"
+    notebook.restart()
+    notebook.run("import nbckpt")
+    notebook.run(SENDS)
+    assert notebook.shown() == told
+    notebook.run(STEP)
+    assert notebook.decision("a") == "Skip"
+    (asked,) = questions(tmp_path)
+    assert asked.answered
+
+
+def test_answer_in_advance_that_is_no_option_leaves_the_run_waiting(
+    notebook: Notebook,
+) -> None:
+    notebook.run("%nbckpt answer delete maybe --step a")
+    error = notebook.error(STEP)
+    assert isinstance(error, WaitingForAnswer)
+    assert "'maybe' by" in str(error)
+    assert "which is no option" in str(error)
+    assert isinstance(notebook.error("%nbckpt answer delete maybe --step a"), BadStep)
+    notebook.run("%nbckpt answer delete no --step a")
+    notebook.run(STEP)
+    assert notebook.names["x"] == "no"
+
+
+def test_answer_of_somebody_else_stands_against_the_line_in_the_notebook(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    notebook.error(STEP)
+    say(tmp_path, "no")
+    error = notebook.error(SENDS)
+    assert isinstance(error, AlreadySettled)
+    assert "'no' by" in str(error)
+    notebook.run(STEP)
+    assert notebook.names["x"] == "no"
+
+
+def test_plain_cell_is_answered_in_advance_under_a_dash(notebook: Notebook) -> None:
+    notebook.run("%nbckpt answer who bob --step -")
+    notebook.run("y = nbckpt.ask('who?', name='who')")
     assert notebook.names["y"] == "bob"
 
 

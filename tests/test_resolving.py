@@ -118,6 +118,7 @@ def test_exactly_one_thing_is_said(done: str | None, flags: tuple[str, ...]) -> 
         ("ch_1", "ch_1"),
         ('"7"', "7"),
         ("NaN", "NaN"),
+        ("[1e999, -Infinity]", ["1e999", "-Infinity"]),
     ],
 )
 def test_value_is_json_or_text(text: str | None, value: Any) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt import settling
+from nbckpt import answers, settling
 from nbckpt.errors import AlreadySettled, NotFound
 from nbckpt.history import Reader
 from nbckpt.records import (
+    Advance,
     DecisionRecord,
     Note,
     Question,
@@ -51,6 +52,74 @@ def test_of_two_answers_the_first_stands_and_the_second_is_told_who(
     (found,) = Reader(store).questions("r-1")
     assert (found.answer, found.answered_by, found.answered_at) == ("yes", "ada", 2.0)
     assert kinds(store) == ["asked", "answered"]
+
+
+GIVEN = Advance("yes", "ada", 0.5)
+UNASKED = Question("r-1", "go", "", "a")
+
+
+def test_answer_in_advance_counts_when_the_question_comes(store: Store) -> None:
+    store.transact(settling.advance(UNASKED, GIVEN))
+    assert Reader(store).questions("r-1") == []
+    found = store.transact(settling.question(ASKED))
+    assert (found.answer, found.answered_by, found.answered_at) == ("yes", "ada", 0.5)
+    assert store.get(UNASKED.advance_key) is None
+    assert kinds(store) == ["given", "asked", "answered"]
+    assert store.transact(settling.question(ASKED)) == found
+    assert len(kinds(store)) == 3
+
+
+def test_answer_in_advance_that_is_no_option_answers_nothing_and_is_told(
+    store: Store,
+) -> None:
+    store.transact(settling.advance(UNASKED, replace(GIVEN, word="maybe")))
+    found = store.transact(settling.question(ASKED))
+    assert not found.answered
+    told = answers.as_asked(found, 0.0)
+    assert "given in advance: 'maybe' by ada, which is no option" in told
+    assert kinds(store) == ["given", "asked", "unfit"]
+    done = store.transact(settling.answer(ASKED, "no", "bob", 3.0))
+    assert (done.answer, done.unfit) == ("no", "")
+
+
+def test_answer_in_advance_is_of_its_step_and_run_only(store: Store) -> None:
+    store.transact(settling.advance(UNASKED, GIVEN))
+    for other in (replace(ASKED, step="b"), replace(ASKED, id="stop")):
+        assert not store.transact(settling.question(other)).answered
+
+
+def test_of_two_answers_in_advance_the_first_stands(store: Store) -> None:
+    store.transact(settling.advance(UNASKED, GIVEN))
+    store.transact(settling.advance(UNASKED, replace(GIVEN, by="bob", at=0.7)))
+    with pytest.raises(AlreadySettled, match=r"'yes' by ada"):
+        store.transact(settling.advance(UNASKED, replace(GIVEN, word="no")))
+    assert kinds(store) == ["given"]
+
+
+def test_of_many_answers_in_advance_at_once_exactly_one_wins(store: Store) -> None:
+    def say(number: int) -> bool:
+        given = Advance(f"word {number}", f"p{number}", 1.0)
+        try:
+            store.transact(settling.advance(UNASKED, given))
+        except AlreadySettled:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(say, range(16))) == 1
+
+
+def test_answer_comes_too_late_to_be_in_advance(store: Store) -> None:
+    asked = store.transact(settling.question(ASKED))
+    assert store.transact(settling.advance(UNASKED, GIVEN)) == asked
+    assert kinds(store) == ["asked"]
+
+
+def test_run_that_is_ended_takes_no_answer_in_advance(store: Store) -> None:
+    ended = RunRecord("r-1", state=RunState.CANCELLED)
+    store.transact(lambda tx: tx.put("run/r-1", ended.to_json()))
+    with pytest.raises(AlreadySettled, match="nothing more is recorded"):
+        store.transact(settling.advance(UNASKED, GIVEN))
 
 
 def test_of_many_answers_at_once_exactly_one_wins(store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +29,7 @@ from nbckpt.trust import load_secret
 from nbckpt.verbs import words
 from nbckpt.verbs.overview import runs_page, status_page
 from nbckpt.verbs.pages import plain
+from nbckpt.verbs.resolving import read_value
 from nbckpt.verbs.status import runs, status
 from tests.notebook import Notebook
 
@@ -243,6 +245,60 @@ def test_second_answer_exits_with_1_and_names_the_first(
     assert (code, out) == (1, "")
     assert "was answered 'yes' by ada" in err
     assert desk.reader.questions("etl-1")[0].answered_by == "ada"
+
+
+def test_answer_in_advance_by_command_is_found_when_the_step_asks(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["answer", "etl-1", "send", "yes", "--step", "mail"]
+    for _ in range(2):
+        assert call(capsys, *line) == (
+            0,
+            "answer to question send of step mail: yes\n",
+            "",
+        )
+    asked = replace(ASKED, id="send", step="mail")
+    found = desk.journal.write(settling.question(asked))
+    assert (found.answer, found.answered_by) == ("yes", "ada")
+    assert call(capsys, *line)[0] == 0
+    assert len(desk.lines("given")) == len(desk.lines("answered")) == 1
+
+
+def test_second_answer_in_advance_exits_with_1_and_names_the_first(
+    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call(capsys, *["answer", "etl-1", "send", "yes", "--step", "mail"])[0] == 0
+    monkeypatch.setattr("getpass.getuser", lambda: "bob")
+    code, out, err = call(capsys, *["answer", "etl-1", "send", "no", "--step", "mail"])
+    assert (code, out) == (1, "")
+    assert "was answered in advance: 'yes' by ada" in err
+    assert desk.run.run_id == "etl-1"
+
+
+def test_step_of_an_open_question_may_be_named_too(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(capsys, *["answer", "etl-1", "go", "maybe", "--step", "load"])
+    assert (code, "Choose one of: yes, no" in err) == (2, True)
+    assert call(capsys, *["answer", "etl-1", "go", "yes", "--step", "load"])[0] == 0
+    assert desk.reader.questions("etl-1")[0].answer == "yes"
+    code, _, err = call(capsys, *["answer", "etl-1", "go", "no", "--step", "load"])
+    assert (code, "was answered 'yes' by ada" in err) == (1, True)
+
+
+def test_name_that_is_none_is_refused_in_advance(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for line in ("answer etl-1 go yes --step a/b", "answer etl-1 g/o yes --step a"):
+        assert call(capsys, *line.split())[0] == 2
+    assert desk.lines("given") == []
+
+
+@pytest.mark.parametrize("word", ["NaN", "-Infinity", "1e999"])
+def test_decision_that_is_no_json_is_a_text(desk: Desk, word: str) -> None:
+    words.decide(desk.store, desk.run, "cut", word, "")
+    (found,) = desk.reader.decisions("etl-1")
+    assert (found.value, read_value(word)) == (word, word)
 
 
 def test_words_in_a_notebook_are_about_its_run(notebook: Notebook) -> None:

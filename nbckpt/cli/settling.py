@@ -61,19 +61,27 @@ def _accept_worktree(target: str, notebook: Path | None, store: str) -> str:
 @click.argument("target", metavar="RUN")
 @click.argument("question")
 @click.argument("value")
+@click.option("--step", default="", help="The step that asks; it need not have yet.")
 @store_option
-def answer_command(target: str, question: str, value: str, store: str) -> None:
-    """Answer a question that a run waits for.
+def answer_command(
+    target: str, question: str, value: str, step: str, store: str
+) -> None:
+    """Answer a question that a run waits for, or with --step one that it will ask.
 
     The first answer stands: exit code 1 tells that somebody else was first. Afterwards
     run the notebook again; it goes on with the answer.
 
     \b
     nbckpt answer etl-1 delete yes
+    nbckpt answer etl-1 delete yes --step clean
     """
     with changing(folder_of(store, target)) as opened:
         run = run_named(Reader(opened), target)
-        click.echo(words.answer(opened, run, question, value))
+        if step:
+            said = words.answer_in_advance(opened, run, step, question, value)
+        else:
+            said = words.answer(opened, run, question, value)
+        click.echo(said)
 
 
 @click.command("decide")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from nbckpt.records.base import SCHEMA_VERSION, Record, canonical, dumps, loads
 from nbckpt.records.effects import Answer, EffectRecord, EffectState, Word
 from nbckpt.records.loops import ItemError, LoopRecord, NextInput
-from nbckpt.records.people import DecisionRecord, Note, Question, Unknown
+from nbckpt.records.people import Advance, DecisionRecord, Note, Question, Unknown
 from nbckpt.records.runs import (
     Displaced,
     Event,
@@ -42,6 +42,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "SEEDED_BY_STEP",
     "UNSEEDED",
+    "Advance",
     "Answer",
     "Attempt",
     "Contents",

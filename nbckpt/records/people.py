@@ -70,8 +70,25 @@ class Question(Record):
     answer: Any = None
     answered_by: str = ""
     answered_at: float = 0.0
+    unfit: str = ""
+    """The answer that was given in advance, if it is none of the options."""
 
     @property
     def key(self) -> str:
         """Where it lies in the store; ``-`` is the name of no step."""
         return f"question/{self.run_id}/{self.step or '-'}/{self.id}"
+
+    @property
+    def advance_key(self) -> str:
+        """Where an answer lies that is given before it is asked."""
+        return f"advance/{self.run_id}/{self.step or '-'}/{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Advance(Record):
+    """An answer to a question that nobody has asked yet."""
+
+    word: str
+    """As it was written; what it means is told once the options are known."""
+    by: str = ""
+    at: float = 0.0

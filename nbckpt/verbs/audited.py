@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 TITLES = {
     "effect": "Effects", "loop": "Items", "decision": "Decisions",
-    "unknown": "Unknowns", "question": "Questions", "pings": "Pings",
-    "placement": "Placement", "note": "Notes",
+    "unknown": "Unknowns", "question": "Questions", "advance": "Answers in advance",
+    "pings": "Pings", "placement": "Placement", "note": "Notes",
 }  # fmt: skip
 LONG = 200
 LEFT_OUT = {"name", "run_id", "schema_version", "contents"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -195,6 +196,11 @@ def read_value(text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return json.loads(text, parse_constant=str)
+        return json.loads(text, parse_constant=str, parse_float=_finite)
     except ValueError:
         return text
+
+
+def _finite(text: str) -> float | str:
+    """Return a number; as text if no float holds it: JSON knows no infinity."""
+    return number if math.isfinite(number := float(text)) else text

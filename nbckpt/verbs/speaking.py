@@ -16,13 +16,21 @@ if TYPE_CHECKING:
 
 
 def answer(session: Session, words: list[str]) -> str:
-    """Answer a question of the notebook's run."""
+    """Answer a question of the notebook's run, also before its step asks it."""
     parser = LineParser("answer", "Write for example: %nbckpt answer delete yes")
+    parser.add_argument("--step", default="")
     parser.add_argument("question")
     parser.add_argument("value", nargs="+")
     told = parser.parse_args(words)
+    word = " ".join(told.value)
+    if told.step:
+        session.hold()
     with opening(session) as call:
-        return said.answer(call.store, call.run(), told.question, " ".join(told.value))
+        if told.step:
+            return said.answer_in_advance(
+                call.store, call.run(), told.step, told.question, word
+            )
+        return said.answer(call.store, call.run(), told.question, word)
 
 
 def decide(session: Session, words: list[str]) -> str:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nbckpt import answers, keys, settling
 from nbckpt.errors import AlreadySettled, BadStep
 from nbckpt.history import Reader
 from nbckpt.moments import local
 from nbckpt.persons import person
-from nbckpt.records import DecisionRecord, Note, Unknown
+from nbckpt.records import Advance, DecisionRecord, Note, Question, Unknown
+from nbckpt.verbs.resolving import read_value
 
 if TYPE_CHECKING:
     from nbckpt.records import RunRecord
     from nbckpt.store import Store
+
+PLAIN = "-"
+"""Names plain cells where a step is asked for."""
 
 
 def answer(store: Store, run: RunRecord, name: str, word: str) -> str:
@@ -53,6 +57,53 @@ def answer(store: Store, run: RunRecord, name: str, word: str) -> str:
     return f"{said}. Then: {then(run)}"
 
 
+def answer_in_advance(
+    store: Store, run: RunRecord, step: str, name: str, word: str
+) -> str:
+    """Answer a question of a step, also before it is asked.
+
+    Parameters
+    ----------
+    store : Store
+        The user's own store.
+    run : RunRecord
+        The run.
+    step : str
+        The step that asks; ``-`` for a plain cell.
+    name : str
+        The question; of an item, with the item after a dot.
+    word : str
+        The answer.
+
+    Returns
+    -------
+    str
+        What is recorded: the same at each call, so that a notebook may hold the line.
+
+    Raises
+    ------
+    BadStep
+        If it was asked and the word is none of its options.
+    AlreadySettled
+        If there is another answer; says whose.
+
+    Notes
+    -----
+    Before the question is asked its options are not known: a word that is none of them
+    answers nothing when it comes, the run waits, and the question says so.
+    """
+    keys.check_name("question", name)
+    asks = "" if step == PLAIN else keys.check_name("step", step)
+    wanted = Question(run.run_id, name, "", asks)
+    given = Advance(word, person(), time.time())
+    found = store.transact(settling.advance(wanted, given))
+    if found.asked_at:
+        value = answers.chosen(found, word)
+        if not found.answered or found.answer != value:
+            store.transact(settling.answer(found, value, given.by, given.at))
+    return f"answer to question {name} of step {step}: {word}"
+
+
 def decide(store: Store, run: RunRecord, name: str, word: str, reason: str) -> str:
     """Decide something for a run before its notebook does.
 
@@ -83,7 +134,7 @@ def decide(store: Store, run: RunRecord, name: str, word: str, reason: str) -> s
     wanted = DecisionRecord(
         run.run_id,
         name,
-        _json_or_text(word),
+        read_value(word),
         reason=settling.masked(reason),
         by=person(),
         at=time.time(),
@@ -209,11 +260,3 @@ def then(run: RunRecord) -> str:
     if not run.notebook:
         return "run the notebook again"
     return f"nbckpt run {run.notebook} --run-id {run.run_id}"
-
-
-def _json_or_text(word: str) -> Any:
-    """Return what a word on the command line stands for."""
-    try:
-        return json.loads(word)
-    except ValueError:
-        return word
