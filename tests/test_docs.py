@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import nbckpt
 from nbckpt.cli import commands
 from nbckpt.plan import step_parser
 
@@ -78,6 +79,12 @@ def test_readme_lists_every_option_of_a_step() -> None:
     ]
 
     assert sorted(words) == sorted(options)
+
+
+def test_readme_lists_every_call_of_a_notebook() -> None:
+    cells = first_columns(section(README, "Calls"))
+
+    assert sorted(re.findall(r"\w+", " ".join(cells))) == sorted(nbckpt.HOMES)
 
 
 def test_readme_lists_every_command() -> None:
