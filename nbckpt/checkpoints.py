@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nbckpt import ambient, variables
 from nbckpt.blobs import PackReader, PackWriter
 from nbckpt.chunks import ChunkIndex, Manifest
-from nbckpt.codecs import Encoder, Secrets
+from nbckpt.codecs import Encoder, Secrets, Target
 from nbckpt.history import Reader
 from nbckpt.leases import standing
 from nbckpt.packs import Pack, packs_of
@@ -44,6 +44,8 @@ class Work:
     result: Any = variables.MISSING
     magics: list[tuple[str, str]] = field(default_factory=list)
     imports: list[str] = field(default_factory=list)
+    binds: frozenset[str] = frozenset()
+    """Names that the source binds."""
 
 
 @dataclass(slots=True)
@@ -153,6 +155,7 @@ class Checkpoints:
             "outputs": writer.add(memoryview(outputs)),
             "magics": work.magics,
             "imports": work.imports,
+            "binds": sorted(work.binds.intersection(work.changes.names)),
             "environment": self._keyed(work.withheld),
         }
         if work.around:
@@ -268,9 +271,8 @@ class Checkpoints:
         layout: Any = manifest.layout.get(key)
         if layout is None:
             return {}
-        return variables.load_encoded(
-            layout, manifest, self._reader, self._namespace, restored
-        )
+        target = Target(self._namespace, restored or {})
+        return variables.load_encoded(layout, manifest, self._reader, target)
 
     def _restored_result(self, manifest: Manifest, values: Namespace) -> Any:
         """Return what the cell had shown, maybe of a class that the step made."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import types
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from nbckpt import ambient, snapshots, variables
 from nbckpt.checkpoints import Work, pack_name
+from nbckpt.codecs import stored_globals
 from nbckpt.current import Gathered
 from nbckpt.modulestate import home
 from nbckpt.packs import Pack
@@ -181,6 +183,7 @@ def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]
         result=session.result(),
         magics=running.body.reads.magics,
         imports=sorted({*running.body.reads.modules, *filter(None, homes)}),
+        binds=frozenset(_bound(running, session)),
     )
     return work, after
 
@@ -249,14 +252,21 @@ def _implied(running: Running, names: list[str], session: Session) -> dict[str, 
     the step had found. Of a name that no alias or function explains only the outcome
     is known: the step is then skipped if it would change nothing.
     """
-    reads, ignored = running.body.reads, running.step.ignore
-    left_out = {*reads.bound, *reads.assigned, *ignored}
+    left_out = {*_bound(running, session), *running.step.ignore}
     held = [name for name in names if name in running.before.parts]
     return {
         name: running.aliases.get(name) or session.inputs.value(name).digest
         for name in held
         if name in session.names and name not in left_out
     }
+
+
+def _bound(running: Running, session: Session) -> set[str]:
+    """Return the names that a body, or a function that it reaches, binds."""
+    reached = map(session.names.get, running.fingerprint.inputs)
+    codes = [f.__code__ for f in reached if isinstance(f, types.FunctionType)]
+    reads = running.body.reads
+    return set().union(reads.bound, reads.assigned, *map(stored_globals, codes))
 
 
 def aliases(

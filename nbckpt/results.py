@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import values, variables
-from nbckpt.codecs import Encoder, decode
+from nbckpt.codecs import Encoder, Target, decode
 from nbckpt.errors import ValueRefused
 from nbckpt.records import dumps
 from nbckpt.snapshots import Changes
@@ -77,4 +77,4 @@ def restore(data: bytes, namespace: Namespace) -> Any:
         part.toreadonly() if readonly else part
         for part, readonly in values.unjoined(data)
     )
-    return decode(stream, buffers, namespace)["result"]
+    return decode(stream, buffers, Target(namespace))["result"]

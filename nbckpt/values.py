@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.codecs import SecretEncoder, Secrets, decode
+from nbckpt.codecs import SecretEncoder, Secrets, Target, decode
 from nbckpt.errors import ValueRefused
 from nbckpt.records import dumps, loads
 
@@ -108,7 +108,7 @@ def revive(data: Any, body: bytes | None, namespace: Namespace) -> Any:
         return loads(dumps(data))
     # Writable, as the arrays were.
     stream, *buffers = (part for part, _ in unjoined(body))
-    return decode(stream, buffers, namespace)[NAME]
+    return decode(stream, buffers, Target(namespace))[NAME]
 
 
 def joined(encoded: Encoded) -> bytes:

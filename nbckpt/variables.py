@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.codecs import Encoded, Refusal, SecretEncoder, Secrets, decode
+from nbckpt.codecs import Encoded, Refusal, SecretEncoder, Secrets, Target, decode
 from nbckpt.snapshots import Changes
 
 if TYPE_CHECKING:
@@ -74,7 +74,11 @@ def load_test(
         if not unseen or encoded.refusals:
             continue
         try:
-            decode(encoded.stream, [b.toreadonly() for b in encoded.buffers], namespace)
+            decode(
+                encoded.stream,
+                [b.toreadonly() for b in encoded.buffers],
+                Target(namespace, trial=True),
+            )
         except Exception as error:
             kinds = ", ".join(sorted(kind.__qualname__ for kind in unseen))
             reason = f"it does not come back: {type(error).__name__}: {error}"
@@ -163,12 +167,11 @@ def load_encoded(
     layout: dict[str, Any],
     manifest: Manifest,
     reader: PackReader,
-    namespace: Namespace,
-    restored: Namespace | None = None,
+    target: Target,
 ) -> Namespace:
     """Return the names in one stream of a pack."""
     buffers = [reader.blob(manifest, place) for place in layout["buffers"]]
-    return decode(reader.blob(manifest, layout["stream"]), buffers, namespace, restored)
+    return decode(reader.blob(manifest, layout["stream"]), buffers, target)
 
 
 def load(manifest: Manifest, reader: PackReader, namespace: Namespace) -> Namespace:
@@ -196,12 +199,14 @@ def load(manifest: Manifest, reader: PackReader, namespace: Namespace) -> Namesp
         Whatever a type raises whose library changed since.
     """
     found: Namespace = {}
+    binds: Any = manifest.layout.get("binds", ())
+    target = Target(namespace, found, frozenset(binds))
     waiting: list[dict[str, Any]] = list(manifest.layout["components"])  # type: ignore[call-overload]
     while waiting:
         later, failure = [], None
         for layout in waiting:
             try:
-                values = load_encoded(layout, manifest, reader, namespace, found)
+                values = load_encoded(layout, manifest, reader, target)
             except LookupError as error:
                 # It refers to a definition of the same step that is not there yet.
                 later.append(layout)

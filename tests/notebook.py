@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cloudpickle import cloudpickle
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
     from nbckpt.journal import Journal
     from nbckpt.runner import Runner
     from nbckpt.session import Session
+
+
+def forget_classes() -> None:
+    """Forget which classes were decoded, as another process would not know them."""
+    cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.clear()
+    cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS.clear()
 
 
 class Notebook:
@@ -49,6 +56,7 @@ class Notebook:
 
     def restart(self) -> None:
         self.close()
+        forget_classes()
         self.shell = self._start()
 
     def close(self) -> None:

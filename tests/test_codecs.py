@@ -15,15 +15,18 @@ import pytest
 
 from nbckpt.codecs import (
     Canonical,
+    Encoded,
     Encoder,
     SecretEncoder,
     Secrets,
+    Target,
     decode,
     global_names,
     is_local,
 )
 from nbckpt.codecs.secrets import join
 from nbckpt.codecs.trace import path_to
+from tests.notebook import forget_classes
 
 VALUES = """
 import collections, dataclasses, datetime, enum, functools, re
@@ -63,7 +66,7 @@ oneself = [1]; oneself.append(oneself); VALUES['oneself'] = oneself
 """
 PROGRAM = f"""
 import json
-from nbckpt.codecs import Canonical, Encoder, decode
+from nbckpt.codecs import Canonical, Encoder, Target, decode
 space = {{"__name__": "__main__"}}
 exec({VALUES!r}, space)
 values = space["VALUES"]
@@ -71,7 +74,7 @@ first = {{n: Canonical(v, space).digest for n, v in values.items()}}
 again = {{}}
 for name, value in values.items():
     e = Encoder(space, {{"x": value}}).encode()
-    found = decode(memoryview(bytes(e.stream)), [memoryview(bytearray(b)) for b in e.buffers], space)
+    found = decode(memoryview(bytes(e.stream)), [memoryview(bytearray(b)) for b in e.buffers], Target(space))
     again[name] = Canonical(found["x"], space).digest
 print(json.dumps([first, again]))
 """
@@ -267,7 +270,7 @@ def there_and_back(source: str, into: dict[str, Any] | None = None) -> dict[str,
     encoded = Encoder(namespace, values).encode()
     assert encoded.refusals == []
     buffers = [memoryview(bytearray(buffer)) for buffer in encoded.buffers]
-    return decode(encoded.stream, buffers, space("") if into is None else into)
+    return decode(encoded.stream, buffers, Target(space("") if into is None else into))
 
 
 def test_cell_that_closures_share_is_shared_again_and_apart_from_the_old_one() -> None:
@@ -293,7 +296,7 @@ def test_instance_of_a_plain_class_is_one_of_the_class_that_is_there_now() -> No
     namespace = space("class C:\n def v(s): return 1\nx = [C()]")
     encoded = Encoder(namespace, {"x": namespace["x"]}).encode()
     into = space("class C:\n def v(s): return 2")
-    (again,) = decode(encoded.stream, [], into)["x"]
+    (again,) = decode(encoded.stream, [], Target(into))["x"]
     assert type(again) is into["C"]
     assert again.v() == 2
 
@@ -302,14 +305,54 @@ def test_definition_that_is_gone_is_an_error_that_names_it() -> None:
     namespace = space("class C: pass\nx = [C()]")
     encoded = Encoder(namespace, {"x": namespace["x"]}).encode()
     with pytest.raises(LookupError, match="does not define C any more"):
-        decode(encoded.stream, [], space(""))
+        decode(encoded.stream, [], Target(space("")))
 
 
-def test_class_that_is_there_takes_the_stored_attributes() -> None:
+def encoded(source: str, *names: str) -> Encoded:
+    namespace = space(source)
+    found = Encoder(namespace, {name: namespace[name] for name in names}).encode()
+    forget_classes()
+    return found
+
+
+def test_class_that_a_step_changed_gives_its_attributes_to_the_one_that_is_there() -> (
+    None
+):
     into = space("class C: n = 1\nold = C()")
-    found = there_and_back("class C: n = 5", into)
+    found = decode(encoded("class C: n = 5", "C").stream, [], Target(into))
     assert found["C"] is into["C"]
     assert into["old"].n == 5
+
+
+def test_class_that_a_class_statement_made_is_another_class() -> None:
+    into = space("class C: n = 1\nold = C()")
+    target = Target(into, binds=frozenset({"C"}))
+    found = decode(encoded("class C: n = 5", "C").stream, [], target)
+    assert found["C"] is not into["C"]
+    assert (into["old"].n, found["C"].n) == (1, 5)
+
+
+def test_class_of_an_older_instance_changes_nothing_of_its_namesake() -> None:
+    into = space("class C: n = 1")
+    source = "class C: n = 2\nold = C()\nclass C: n = 3"
+    found = decode(encoded(source, "old").stream, [], Target(into))["old"]
+    assert (found.n, into["C"].n) == (2, 1)
+    assert not isinstance(found, into["C"])
+
+
+def test_trial_changes_nothing_that_lives() -> None:
+    namespace = space("class C:\n    all = []\nall = C.all\nc = C()")
+    values = {name: namespace[name] for name in ("C", "all", "c")}
+    stream = Encoder(namespace, values).encode().stream
+    decode(stream, [], Target(namespace, trial=True))
+    assert namespace["C"].all is namespace["all"]
+
+
+def test_trial_of_an_older_instance_leaves_its_namesake_alone() -> None:
+    namespace = space("class C: n = 1\nold = C()\nclass C: n = 2")
+    stream = Encoder(namespace, {"old": namespace["old"]}).encode().stream
+    decode(stream, [], Target(namespace, trial=True))
+    assert namespace["C"].n == 2
 
 
 def test_cached_function_comes_back_with_its_settings_and_an_empty_cache() -> None:
@@ -323,7 +366,7 @@ def test_placeholder_of_a_refused_value_is_never_decoded() -> None:
     encoded = Encoder(space(""), {"x": (i for i in [1])}).encode()
     assert encoded.refusals
     with pytest.raises(ValueError, match="was not kept"):
-        decode(encoded.stream, [], {})
+        decode(encoded.stream, [], Target({}))
 
 
 def test_large_buffers_stay_outside_the_stream_and_are_not_copied() -> None:
@@ -384,4 +427,4 @@ def test_secret_is_a_reference_in_the_stream(monkeypatch: pytest.MonkeyPatch) ->
         space(""), {"x": ["u:abcdef123@h"]}, Secrets({"MY_TOKEN": "abcdef123"})
     ).encode()
     assert b"abcdef123" not in bytes(encoded.stream)
-    assert decode(encoded.stream, [], {})["x"] == ["u:abcdef123@h"]
+    assert decode(encoded.stream, [], Target({}))["x"] == ["u:abcdef123@h"]

@@ -461,7 +461,7 @@ ALL = {**KEPT, **REFUSED}
 
 CHILD = """
 import json, os, pathlib, sys
-from nbckpt.codecs import decode
+from nbckpt.codecs import Target, decode
 from nbckpt.snapshots import changes, take
 from nbckpt.variables import load_test
 order = json.loads(pathlib.Path(sys.argv[2]).read_text())
@@ -494,7 +494,7 @@ def load(number, check, namespace):
         for group in list(groups):
             stream, *buffers = [groups[group][part] for part in sorted(groups[group])]
             try:
-                found.update(decode(stream, buffers, namespace, found))
+                found.update(decode(stream, buffers, Target(namespace, found)))
             except LookupError:
                 continue
             del groups[group]

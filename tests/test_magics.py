@@ -332,6 +332,39 @@ def test_edited_class_body_runs_a_step_that_builds_on_it(notebook: Notebook) -> 
     assert notebook.names["C"].v == 2
 
 
+def test_class_that_a_later_step_defines_anew_is_another_class(
+    notebook: Notebook,
+) -> None:
+    steps = (
+        "%%step a\nclass C:\n    n = 1\n    def f(self): return self.n\nc = C()",
+        "%%step b\nclass C:\n    n = 2\n    def f(self): return self.n * 10\nd = C()",
+        "%%step c\nfound = (c.f(), d.f(), isinstance(c, C), isinstance(d, C))",
+    )
+    for count in (1, 2, 3, 3):
+        for step in steps[:count]:
+            notebook.run(step)
+        if count == 3:
+            assert notebook.names["found"] == (1, 20, False, True)
+            assert (notebook.names["c"].n, notebook.names["d"].n) == (1, 2)
+        notebook.restart()
+    assert notebook.run("1").success
+
+
+def test_global_that_a_function_only_sets_is_no_input(notebook: Notebook) -> None:
+    steps = (
+        "%%step a\nn = 0\ndef up():\n    global n, double\n    n += 1\n    double = 2 * n",
+        "%%step b\nup()",
+        "%%step c\nup()",
+    )
+    for step in steps:
+        notebook.run(step)
+    notebook.restart()
+    for step in steps:
+        notebook.run(step)
+    assert [notebook.decision(name) for name in "abc"] == ["Skip"] * 3
+    assert notebook.names["double"] == 4
+
+
 @pytest.mark.parametrize(
     ("source", "decision"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-from nbckpt.codecs import decode
+from nbckpt.codecs import Target, decode
 from nbckpt.snapshots import Changes, changes, take
 
 mpl.use("Agg")
@@ -212,7 +212,7 @@ def restored(found: Changes, namespace: dict[str, Any]) -> dict[str, Any]:
     for encoded in found.components.values():
         copies = [memoryview(bytearray(buffer)) for buffer in encoded.buffers]
         stream = memoryview(bytes(encoded.stream))
-        values |= decode(stream, copies, namespace, values)
+        values |= decode(stream, copies, Target(namespace, values))
     return values
 
 

@@ -1,8 +1,9 @@
 """Values and bytes: encoding, decoding, canonical digests, refusals with their path."""
 
 from nbckpt.codecs.canonical import Canonical, is_local
-from nbckpt.codecs.code import global_names
+from nbckpt.codecs.code import global_names, stored_globals
 from nbckpt.codecs.decoder import SecretEncoder, decode
+from nbckpt.codecs.definitions import Target
 from nbckpt.codecs.encoder import Encoded, Encoder, Refusal
 from nbckpt.codecs.secrets import Secrets
 
@@ -13,7 +14,9 @@ __all__ = [
     "Refusal",
     "SecretEncoder",
     "Secrets",
+    "Target",
     "decode",
     "global_names",
     "is_local",
+    "stored_globals",
 ]

@@ -57,12 +57,33 @@ def global_names(code: types.CodeType) -> set[str]:
     set of str
         Attribute names are not among them.
     """
+    return _operands(code, {"LOAD_GLOBAL", "LOAD_NAME"})
+
+
+def stored_globals(code: types.CodeType) -> set[str]:
+    """Return the global names that a function, and functions inside it, bind.
+
+    Parameters
+    ----------
+    code : types.CodeType
+        The function's code.
+
+    Returns
+    -------
+    set of str
+        Those that it declares by ``global`` and sets.
+    """
+    return _operands(code, {"STORE_GLOBAL"})
+
+
+def _operands(code: types.CodeType, operations: set[str]) -> set[str]:
+    """Return the names that some operations have, in code and the code inside it."""
     found = {
         str(step.argval)
         for step in dis.get_instructions(code)
-        if step.opname in {"LOAD_GLOBAL", "LOAD_NAME"}
+        if step.opname in operations
     }
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found |= global_names(constant)
+            found |= _operands(constant, operations)
     return found

@@ -6,12 +6,12 @@ import io
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.codecs import definitions
+from nbckpt.codecs.definitions import restoring
 from nbckpt.codecs.encoder import Encoder, collection_paused
 from nbckpt.codecs.secrets import Secrets, join
 
 if TYPE_CHECKING:
-    from nbckpt.codecs.definitions import Namespace
+    from nbckpt.codecs.definitions import Namespace, Target
 
 
 class SecretEncoder(Encoder):
@@ -50,8 +50,7 @@ class _Decoder(pickle.Unpickler):
 def decode(
     stream: memoryview,
     buffers: list[memoryview],
-    namespace: Namespace,
-    restored: Namespace | None = None,
+    target: Target,
 ) -> Namespace:
     """Return the names in a stream whose authenticity was verified.
 
@@ -61,10 +60,8 @@ def decode(
         The stream.
     buffers : list of memoryview
         Its buffers; arrays use their memory without a copy.
-    namespace : dict
+    target : Target
         The notebook's names, which restored definitions live in.
-    restored : dict, optional
-        Names that were decoded and are not bound yet.
 
     Returns
     -------
@@ -76,6 +73,6 @@ def decode(
     Exception
         Whatever a type raises whose library changed since.
     """
-    with definitions.restoring(namespace, restored or {}), collection_paused():
+    with restoring(target), collection_paused():
         found: Namespace = _Decoder(io.BytesIO(stream), buffers=buffers).load()
     return found

@@ -13,6 +13,7 @@ import functools
 import types
 import typing
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cloudpickle import cloudpickle
@@ -22,25 +23,48 @@ if TYPE_CHECKING:
 
 Namespace = dict[str, Any]
 
-_targets: list[tuple[Namespace, Namespace]] = []
 
+@dataclass(slots=True)
+class Target:
+    """What decoded definitions go into.
 
-@contextmanager
-def restoring(namespace: Namespace, restored: Namespace) -> Iterator[None]:
-    """Make a namespace the one that decoded definitions live in.
-
-    Parameters
+    Attributes
     ----------
     namespace : dict
         The notebook's names.
     restored : dict
         Names that were decoded and are not bound yet; they come first.
+    binds : frozenset of str
+        Names that the step's source binds: a class statement makes a class anew.
+    trial : bool
+        Whether the decoded values are thrown away: nothing that lives is changed.
+    """
+
+    namespace: Namespace
+    restored: Namespace = field(default_factory=dict)
+    binds: frozenset[str] = frozenset()
+    trial: bool = False
+    bystanders: set[int] = field(default_factory=set)
+    """Ids of living classes whose attributes stay as they are."""
+
+
+_targets: list[Target] = []
+
+
+@contextmanager
+def restoring(target: Target) -> Iterator[None]:
+    """Make a target the one that decoded definitions go into.
+
+    Parameters
+    ----------
+    target : Target
+        The notebook's names, and what of them is being restored.
 
     Yields
     ------
     None
     """
-    _targets.append((namespace, restored))
+    _targets.append(target)
     try:
         yield
     finally:
@@ -49,7 +73,7 @@ def restoring(namespace: Namespace, restored: Namespace) -> Iterator[None]:
 
 def live_namespace() -> Namespace:
     """Return the namespace that is being restored into; called while decoding."""
-    return _targets[-1][0]
+    return _targets[-1].namespace
 
 
 def named(qualname: str) -> Any:
@@ -78,8 +102,8 @@ def named(qualname: str) -> Any:
 
 def _live(qualname: str) -> Any:
     """Return a definition that was restored, or else the notebook's."""
-    namespace, restored = _targets[-1]
-    return resolve(restored, qualname) or resolve(namespace, qualname)
+    target = _targets[-1]
+    return resolve(target.restored, qualname) or resolve(target.namespace, qualname)
 
 
 def resolve(namespace: Namespace, qualname: str) -> Any:
@@ -206,51 +230,69 @@ def fill_cell(cell: types.CellType, contents: tuple[Any]) -> None:
     cell.cell_contents = contents[0]
 
 
-def reduce_class(definition: type) -> Any:
+def reduce_class(definition: type, *, is_kept: bool) -> Any:
     """Return the reduction of a notebook class by value.
 
     Parameters
     ----------
     definition : type
         The class.
+    is_kept : bool
+        Whether it is what a step made or changed; else it only occurs in a value, as the
+        class that an older instance has.
 
     Returns
     -------
     tuple
-        On restore the live class of that name takes the stored attributes if it has the
-        same bases, so that existing instances stay instances.
+        What `revive_class` takes.
     """
     reduced = cloudpickle._class_reduce(definition)
     if not isinstance(reduced, tuple):
         return reduced
-    make, arguments, *rest = reduced
+    make, arguments, state, *_ = reduced
     # Pickling an instance leaves this on its class; it is no change of the class.
-    rest[0][0].pop("__slotnames__", None)
-    return revive_class, (definition.__qualname__, make, arguments), *rest
+    state[0].pop("__slotnames__", None)
+    place = (definition.__qualname__ if is_kept else "", make, arguments)
+    return revive_class, place, state, None, None, fill_class
 
 
 def revive_class(qualname: str, make: Any, arguments: tuple[Any, ...]) -> Any:
-    """Return the live class of a name, or make it anew; called while decoding.
+    """Return the living class that was kept, or make it anew; called while decoding.
 
     Parameters
     ----------
     qualname : str
-        Name of the class.
+        Name of the class; empty if it only occurs in a value.
     make : callable
         Makes an empty class.
     arguments : tuple
-        What `make` takes.
+        What `make` takes; the last but one is the id by which a process knows the class.
 
     Returns
     -------
     type
-        To be filled with the stored attributes.
+        To be filled with the stored attributes. A class of the same name that the
+        notebook has now takes them if the step only changed it, so that its instances
+        stay instances; one that a class statement made is another class.
     """
-    live = _live(qualname)
+    target = _targets[-1]
+    known = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(arguments[-2])
+    if known is not None:
+        if target.trial or not qualname:
+            target.bystanders.add(id(known))
+        return known
     fresh = make(*arguments)
-    if isinstance(live, type) and live is not fresh and _is_same_shape(live, fresh):
+    live = _live(qualname) if qualname else None
+    is_statement = qualname.partition(".")[0] in target.binds
+    if isinstance(live, type) and not is_statement and _is_same_shape(live, fresh):
         return live
     return fresh
+
+
+def fill_class(definition: type, state: Any) -> None:
+    """Give a class its stored attributes; called while decoding."""
+    if id(definition) not in _targets[-1].bystanders:
+        cloudpickle._class_setstate(definition, state)
 
 
 def _is_same_shape(live: type, fresh: type) -> bool:

@@ -215,7 +215,8 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
             return super().reducer_override(definition)
         if self._is_kept(definition):
             self.links.add(id(definition))
-            return definitions.reduce_class(definition)
+            is_kept = definitions.is_named(definition, self._namespace)
+            return definitions.reduce_class(definition, is_kept=is_kept)
         return self._by_name(definition)
 
     def _reduce_function(self, function: types.FunctionType) -> Any:
