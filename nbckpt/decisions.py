@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbckpt import current, keys, settling, values
 from nbckpt.codecs import Secrets
+from nbckpt.credentials import masked
 from nbckpt.errors import BadStep, CheckFailed
 from nbckpt.persons import person
 from nbckpt.records import DecisionRecord, Note, Unknown, dumps
@@ -57,7 +58,7 @@ def decide(name: str, choose: Callable[[], Any] | Any, reason: str = "") -> Any:
     value = choose() if callable(choose) else choose
     data, body = values.keep(f"decision {name}", value, session.namespace)
     record = DecisionRecord(
-        session.run_id, name, data, body is not None, settling.masked(reason),
+        session.run_id, name, data, body is not None, masked(reason),
         _step(), person(), time.time(),
     )  # fmt: skip
     standing = session.journal.write(settling.decision(record, body))
@@ -77,7 +78,7 @@ def unknown(text: str) -> None:
     ``unknown("is 9E the same carrier as EV before 2010?")``
     """
     session = _held()
-    point = Unknown(0, settling.masked(text), _step(), person(), time.time())
+    point = Unknown(0, masked(text), _step(), person(), time.time())
     session.journal.write(settling.unknown(session.run_id, point))
 
 
@@ -94,7 +95,7 @@ def note(text: str) -> None:
     ``note("looked at 40 rows by hand; the outliers are real")``
     """
     session, place = _held(), current.running()
-    word = Note(settling.masked(text), _step(), person(), time.time())
+    word = Note(masked(text), _step(), person(), time.time())
     session.journal.write(settling.note(session.run_id, word))
     if place is not None:
         place.gathered.notes.append(word.text)

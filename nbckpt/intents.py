@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from nbckpt import current, values
+from nbckpt.credentials import masked
 from nbckpt.errors import BadStep, Fenced, NbckptError, StopForHuman
 from nbckpt.history import Reader, revived
 from nbckpt.keys import effect_key
@@ -40,7 +41,7 @@ def key_here(place: Place, name: str) -> str:
         Also of the item that the calling thread works on.
     """
     attempt = place.attempt
-    return effect_key(attempt.run_id, attempt.step, name, current.item.get())
+    return effect_key(attempt.run_id, attempt.step, masked(name), current.item.get())
 
 
 class Intent:
@@ -72,10 +73,10 @@ class Intent:
                 "Name it by what it does and to what, for example charge-4711",
             )
         self.place = place
-        self.name = name
+        self.name = masked(name)
         self.kind = kind
         self.key = key_here(place, name)
-        self.where = f"effect {name} of step {place.step.name}"
+        self.where = f"effect {self.name} of step {place.step.name}"
         self._session = place.session
         attempt = place.attempt
         self._path = f"effect/{attempt.run_id}/{attempt.step}/{self.key}"
@@ -167,7 +168,7 @@ class Intent:
             record = replace(record, value=value, coded=data is not None)
         except Exception as error:  # it happened, whatever its outcome is
             why = error.what if isinstance(error, NbckptError) else _text(error)
-            record = replace(record, unkept=why)
+            record = replace(record, unkept=masked(why))
 
         def change(transaction: Transaction) -> None:
             if data is not None:
@@ -268,8 +269,8 @@ class Intent:
 
 
 def _text(error: BaseException) -> str:
-    """Return an error in short."""
-    parts = (type(error).__name__, str(error))
+    """Return an error in short, without credentials."""
+    parts = (type(error).__name__, masked(str(error)))
     return ": ".join(part for part in parts if part)[:ERROR_LETTERS]
 
 

@@ -43,6 +43,7 @@ class Source(Generic[T]):
         self._items = items
         self._key = key
         self._place = place
+        self._hidden = place.session.secrets()
         self._seen: dict[str, None] = {}
 
     @property
@@ -81,14 +82,15 @@ class Source(Generic[T]):
         return self._key_of(item, seen), self._value(item), item
 
     def _key_of(self, item: T, seen: dict[str, None]) -> str:
-        """Return an item's key, which no other may have."""
+        """Return an item's key, which no other may have; it holds no credential."""
         key = item if self._key is None else self._key(item)
         if type(key) in ITSELF:
-            text = str(key)
+            text = self._hidden.mask(str(key))
         elif self._key is None:
             text = self._digest(item)
         else:
-            raise self._bad(f"key gave {key!r}", "Let it return a text or a number")
+            told = self._hidden.mask(repr(key))
+            raise self._bad(f"key gave {told}", "Let it return a text or a number")
         if text in seen:
             raise self._bad(
                 f"two items have the key {text!r}",

@@ -19,6 +19,7 @@ from nbckpt.looprows import (
     key_of,
     next_input,
     row_key,
+    told,
 )
 from nbckpt.records import ItemError, LoopRecord
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 GROUP_SECONDS = 0.02
 """Items that end within this time are written together."""
 MOST_ERRORS = 200
-ERROR_LETTERS = 500
 
 
 class Ledger:
@@ -256,9 +256,8 @@ class Ledger:
             What it raised.
         """
         with self._lock:
-            text = f"{type(error).__name__}: {error}"[:ERROR_LETTERS]
             self._errors.pop(key, None)
-            self._errors[key] = ItemError(key, text, self.record.attempt)
+            self._errors[key] = ItemError(key, told(error), self.record.attempt)
             self.pending += 1
 
     @property

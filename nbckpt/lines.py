@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nbckpt.credentials import Secrets
 from nbckpt.errors import StopForHuman, StoreDamaged
 from nbckpt.keys import link
 from nbckpt.records import Head, dumps, loads
@@ -55,7 +56,7 @@ def add_line(transaction: Transaction, run_id: str, event: Event) -> None:
     run_id : str
         The run.
     event : Event
-        The line.
+        The line; credentials of the environment are masked in it.
 
     Raises
     ------
@@ -65,6 +66,8 @@ def add_line(transaction: Transaction, run_id: str, event: Event) -> None:
     before = require_open(transaction, run_id)
     # As it will be read: a dict's keys are text then, and sorted as such.
     line = loads(dumps(event.to_json()))
+    hidden = Secrets.of_environment()
+    line |= {part: hidden.mask_all(line[part]) for part in ("reason", "detail")}
     line["chain"] = link(before.chain, line)
     number = before.number + 1
     transaction.put(f"history/{run_id}/{number:010d}", line)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nbckpt.credentials import Secrets, masked
 from nbckpt.errors import StoreDamaged
 from nbckpt.history import readable
 from nbckpt.packs import release_packs, use_packs
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from nbckpt.watch import Touched
 
 TEXT_LETTERS = 120
+ERROR_LETTERS = 500
 ROW_ITEMS = 500
 ROW_BYTES = 32 << 10
 """A row that holds as much is not written again."""
@@ -226,6 +228,32 @@ def lineage(place: Place) -> str:
     return f"{completed} {rerun}".strip()
 
 
+def told(error: BaseException) -> str:
+    """Return an item's error for its record, without credentials."""
+    return f"{type(error).__name__}: {masked(str(error))}"[:ERROR_LETTERS]
+
+
+class Short(reprlib.Repr):
+    """Short forms of values; credentials are masked before anything is cut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hidden = Secrets.of_environment()
+
+    def repr_str(self, x: str, level: int) -> str:
+        """Return the short form of a text."""
+        return super().repr_str(self._hidden.mask(x), level)
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        """Return the short form of what has no form of its own."""
+        del level
+        text = self._hidden.mask(repr(x))
+        half = (self.maxother - len(self.fillvalue)) // 2
+        if len(text) <= self.maxother:
+            return text
+        return f"{text[:half]}{self.fillvalue}{text[-half:]}"
+
+
 def next_input(found: tuple[str, Any] | None) -> NextInput | None:
     """Return the item that comes next in its short form.
 
@@ -242,7 +270,7 @@ def next_input(found: tuple[str, Any] | None) -> NextInput | None:
     if found is None:
         return None
     try:
-        text = reprlib.repr(found[1])
+        text = Short().repr(found[1])
     except Exception:
         # Another thread may be changing it, and a repr of the user's own can fail.
         text = f"<{type(found[1]).__name__}>"

@@ -181,7 +181,9 @@ def is_own(name: str, file: str | None) -> bool:
 def is_own_module(name: str) -> bool:
     """Tell whether an imported module is the user's own."""
     module = sys.modules.get(name)
-    return module is not None and is_own(name, getattr(module, "__file__", None))
+    if module is None or name.partition(".")[0] in OWN:
+        return False  # asked for its file, a module that waits for its use is loaded
+    return is_local(getattr(module, "__file__", None))
 
 
 def explained(

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import answers, current, keys, settling
+from nbckpt.credentials import masked
 from nbckpt.errors import BadStep, WaitingForAnswer
 from nbckpt.plan import read_duration
 from nbckpt.records import Question
@@ -84,7 +85,7 @@ def _wanted(
     return Question(
         run_id=session.run_id,
         id=_identity(text, name),
-        text=settling.masked(text),
+        text=masked(text),
         step=place.step.name if place else "",
         item=current.item.get(),
         options=options,

@@ -21,6 +21,7 @@ from tenacity import (
 
 from nbckpt import ambient, begun, current, proofs
 from nbckpt.completion import Running, aliases, completion
+from nbckpt.credentials import masked
 from nbckpt.errors import (
     Fenced,
     NbckptError,
@@ -168,7 +169,8 @@ class Runner:
             begun.ended(error)
         except (Fenced, NbckptError, OSError) as failure:
             sys.stderr.write(f"nbckpt: {failure}\n")
-        text = ": ".join(part for part in (type(error).__name__, str(error)) if part)
+        parts = (type(error).__name__, masked(str(error)))
+        text = ": ".join(part for part in parts if part)
         try:
             self.session.journal.fail(running.step.name, _state(error), text[:2000])
         except (Fenced, NbckptError) as failure:

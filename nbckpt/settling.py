@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import answers, keys
-from nbckpt.codecs import Secrets
 from nbckpt.errors import AlreadySettled, BadStep, NotFound
 from nbckpt.lines import add_line, count
 from nbckpt.moments import local
@@ -29,24 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nbckpt.store import Transaction
-
-
-def masked(text: str) -> str:
-    """Return a text with the names of variables in place of credentials.
-
-    Parameters
-    ----------
-    text : str
-        What a person or a program wrote.
-
-    Returns
-    -------
-    str
-        Safe to store.
-    """
-    for value, name in Secrets.of_environment().values.items():
-        text = text.replace(value, f"${name}")
-    return text
 
 
 def refuse_ended(transaction: Transaction, run_id: str) -> None:

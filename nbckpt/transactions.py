@@ -123,7 +123,7 @@ def transaction(connection: Any, name: str) -> Iterator[Transaction]:
     target = target_of(connection)
     attempt = place.attempt
     row = {
-        "key": intent.key, "run_id": attempt.run_id, "step": attempt.step, "name": name,
+        "key": intent.key, "run_id": attempt.run_id, "step": attempt.step, "name": intent.name,
         "completed_at": _now(),
     }  # fmt: skip
     _make_tables(target, COMPLETED, OUTBOX)

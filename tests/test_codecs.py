@@ -24,7 +24,6 @@ from nbckpt.codecs import (
     global_names,
     is_local,
 )
-from nbckpt.codecs.secrets import join
 from nbckpt.codecs.trace import path_to
 from tests.notebook import forget_classes
 
@@ -376,49 +375,6 @@ def test_large_buffers_stay_outside_the_stream_and_are_not_copied() -> None:
     assert encoded.size > array.nbytes
     array[0] = 5
     assert np.frombuffer(encoded.buffers[0])[0] == 5
-
-
-TOKEN = {"MY_TOKEN": "abcdef123", "OTHER_KEY": "abcdef", "TINY_KEY": "abc"}
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("nothing", None),
-        ("abc", None),
-        ("abcdef123", ("", ("MY_TOKEN",), "")),
-        ("x abcdef y", ("x ", ("OTHER_KEY",), " y")),
-        ("abcdef123abcdef", ("", ("MY_TOKEN",), "", ("OTHER_KEY",), "")),
-    ],
-)
-def test_text_is_split_at_its_secrets_longest_first(
-    monkeypatch: pytest.MonkeyPatch, text: str, parts: tuple[object, ...] | None
-) -> None:
-    for name, value in TOKEN.items():
-        monkeypatch.setenv(name, value)
-    assert Secrets(TOKEN).split(text) == parts
-    assert parts is None or join(parts) == text
-
-
-@pytest.mark.parametrize(
-    "secret", ["plain-secret", 'quo"te\\d', "grün-ßecret", "a\nb\tcdef"]
-)
-def test_secret_in_recorded_outputs_is_hidden_and_comes_back(
-    monkeypatch: pytest.MonkeyPatch, secret: str
-) -> None:
-    monkeypatch.setenv("MY_TOKEN", secret)
-    hidden = Secrets({"MY_TOKEN": secret})
-    data = json.dumps({"text": f"a {secret} b"}, ensure_ascii=False).encode()
-    stored = bytes(hidden.hide_bytes(data))
-    assert hidden.are_in(data)
-    assert not hidden.are_in(stored)
-    assert hidden.reveal_bytes(stored) == data
-
-
-def test_without_secrets_bytes_stay_the_same_object() -> None:
-    data = b"x" * 100
-    assert Secrets({}).hide_bytes(data) is data
-    assert Secrets({"MY_TOKEN": "abcdefgh"}).hide_bytes(data) is data
 
 
 def test_secret_is_a_reference_in_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:

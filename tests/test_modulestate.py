@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from traitlets.config import Config
 
 from nbckpt import magics
 from nbckpt.magics import HOOKS
-from nbckpt.modulestate import Names, explained, home
+from nbckpt.modulestate import Names, explained, home, is_own_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -279,3 +280,14 @@ def test_step_that_read_what_a_later_one_left_does_not_pass_for_a_fresh_one(
     kernel.restart()
     kernel.run(edited, FILL)
     assert kernel.shell.user_ns["n"] == 0
+
+
+def test_module_that_waits_for_its_use_is_not_loaded_by_a_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Waiting(types.ModuleType):
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError(name)
+
+    monkeypatch.setitem(sys.modules, "nbckpt.waiting", Waiting("nbckpt.waiting"))
+    assert not is_own_module("nbckpt.waiting")

@@ -207,8 +207,3 @@ def test_nothing_more_is_said_of_a_run_that_is_over(
         with pytest.raises(AlreadySettled, match="nbckpt fork r-1"):
             store.transact(change)
     assert kinds(store) == before
-
-
-def test_credentials_are_named_in_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_TOKEN", "s3cr3t-9f8e7d")
-    assert settling.masked("use s3cr3t-9f8e7d") == "use $MY_TOKEN"

@@ -5,7 +5,7 @@ from nbckpt.codecs.code import global_names, stored_globals
 from nbckpt.codecs.decoder import SecretEncoder, decode
 from nbckpt.codecs.definitions import Target
 from nbckpt.codecs.encoder import Encoded, Encoder, Refusal
-from nbckpt.codecs.secrets import Secrets
+from nbckpt.credentials import Secrets
 
 __all__ = [
     "Canonical",

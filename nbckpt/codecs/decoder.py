@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbckpt.codecs.definitions import restoring
 from nbckpt.codecs.encoder import Encoder, collection_paused
-from nbckpt.codecs.secrets import Secrets, join
+from nbckpt.credentials import Secrets, join
 
 if TYPE_CHECKING:
     from nbckpt.codecs.definitions import Namespace, Target

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from nbckpt.credentials import masked
 from nbckpt.errors import BadStep, NotFound, RunHeld
 from nbckpt.history import Reader, revived
 from nbckpt.leases import standing
@@ -53,7 +54,7 @@ def read_said(done: str | None, *, not_done: bool, redo: bool, why: str = "") ->
     Raises
     ------
     BadStep
-        If it is none or more than one.
+        If it is none or more than one, or the value holds a credential.
     """
     given = zip(WORDS, (done is not None, not_done, redo), strict=True)
     words = [word for word, is_given in given if is_given]
@@ -62,7 +63,12 @@ def read_said(done: str | None, *, not_done: bool, redo: bool, why: str = "") ->
             "say one of --done [VALUE], --not-done and --redo",
             "For example: nbckpt resolve etl-1 charge-4711 --done ch_8x1 --why 'seen'",
         )
-    return Said(words[0], done or None, why)
+    if done and masked(done) != done:
+        raise BadStep(
+            "the value of --done holds a credential of the environment",
+            "Give an identifier instead",
+        )
+    return Said(words[0], done or None, masked(why))
 
 
 def resolve(store: Store, run: RunRecord, effect: str, said: Said) -> str:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from nbckpt import answers, keys, settling
+from nbckpt.credentials import masked
 from nbckpt.errors import AlreadySettled, BadStep
 from nbckpt.history import Reader
 from nbckpt.moments import local
@@ -135,7 +136,7 @@ def decide(store: Store, run: RunRecord, name: str, word: str, reason: str) -> s
         run.run_id,
         name,
         read_value(word),
-        reason=settling.masked(reason),
+        reason=masked(reason),
         by=person(),
         at=time.time(),
     )
@@ -189,7 +190,7 @@ def unknown(store: Store, run: RunRecord, text: str) -> str:
     str
         Its number, and how it is settled.
     """
-    wanted = Unknown(0, settling.masked(text), "", person(), time.time())
+    wanted = Unknown(0, masked(text), "", person(), time.time())
     point = store.transact(settling.unknown(run.run_id, wanted))
     return (
         f"open point {point.number} of run {run.run_id}: {point.text}. To settle it: "
@@ -227,7 +228,7 @@ def settle(store: Store, run: RunRecord, number: int, why: str) -> str:
     """
     if not why:
         raise BadStep(f"what settles point {number}?", "Say it: --why TEXT")
-    told = settling.masked(why)
+    told = masked(why)
     change = settling.settlement(run.run_id, number, told, person(), time.time())
     point = store.transact(change)
     return f"point {number} of run {run.run_id} is settled: {point.text}: {point.why}"
@@ -250,7 +251,7 @@ def note(store: Store, run: RunRecord, text: str) -> str:
     str
         What was recorded.
     """
-    word = Note(settling.masked(text), "", person(), time.time())
+    word = Note(masked(text), "", person(), time.time())
     store.transact(settling.note(run.run_id, word))
     return f"noted in run {run.run_id}: {word.text}"
 

@@ -1,7 +1,8 @@
 """Secrets in values: credentials from the environment never reach the disk.
 
 A text that holds the value of a credential variable is stored as a reference to the
-variable, and filled in again from the environment of the kernel that restores it.
+variable, and filled in again from the environment of the kernel that restores it. In what
+only people read, and in keys, the name of the variable stands instead.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import json
 import os
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|pwd|private)")
 SHORTEST = 6
@@ -72,6 +74,23 @@ class Secrets:
 
         return re.sub(OPEN + b"([^\x1f]*)" + CLOSE, fill, data)
 
+    def mask(self, text: str) -> str:
+        """Return a text with the names of variables in place of their values."""
+        forms = {form: name for v, name in self.values.items() for form in _forms(v)}
+        for form in sorted(forms, key=len, reverse=True):
+            text = text.replace(form, f"${forms[form]}")
+        return text
+
+    def mask_all(self, value: Any) -> Any:
+        """Return JSON values in which each text is masked; keys of dicts stay."""
+        if isinstance(value, str):
+            return self.mask(value)
+        if isinstance(value, list):
+            return [self.mask_all(part) for part in value]
+        if isinstance(value, dict):
+            return {key: self.mask_all(part) for key, part in value.items()}
+        return value
+
     def split(self, text: str) -> tuple[str | tuple[str], ...] | None:
         """Return a text's parts, variables in tuples; None if it holds no secret."""
         present = [value for value in self.values if value in text]
@@ -103,6 +122,38 @@ def join(parts: Any) -> str:
     return "".join(
         part if isinstance(part, str) else os.environ[part[0]] for part in parts
     )
+
+
+def masked(text: str) -> str:
+    """Return a text with the names of variables in place of credentials.
+
+    Parameters
+    ----------
+    text : str
+        What a person or a program wrote; whole, since a part of a credential is not
+        found.
+
+    Returns
+    -------
+    str
+        Safe to store.
+
+    Examples
+    --------
+    ``masked("GET /orders?token=tok-4711")`` is ``"GET /orders?token=$SHOP_TOKEN"``.
+    """
+    return Secrets.of_environment().mask(text)
+
+
+def _forms(value: str) -> set[str]:
+    """Return a value as it stands in texts, in reprs, in JSON and in addresses."""
+    written = {repr(value)[1:-1], _escaped(value).decode("utf-8", "surrogatepass")}
+    return {value, *written, _quoted(value, quote), _quoted(value, quote_plus)}
+
+
+def _quoted(value: str, way: Callable[..., str]) -> str:
+    """Return a value as it stands in an address."""
+    return way(value, safe="", errors="surrogateescape")
 
 
 def _escaped(text: str) -> bytes:
