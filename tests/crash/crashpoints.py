@@ -44,12 +44,25 @@ class Points:
         The point to die at, from 1; 0: none.
     when : {"before", "after"}, optional
         On which side of the operation.
+    by : int, optional
+        The signal; one that stops lets the process be continued.
+    commits_only : bool, optional
+        Whether a transaction passes one point, its commit: a process that dies before
+        it leaves the same behind, wherever it was.
+
+    Attributes
+    ----------
+    is_on : bool
+        Whether points are counted.
     """
 
     store: Path
     log: int
     number: int = 0
     when: When = "before"
+    by: int = signal.SIGKILL
+    commits_only: bool = False
+    is_on: bool = True
     count: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _write: Callable[[int, bytes], int] = os.write
@@ -57,15 +70,18 @@ class Points:
     @contextmanager
     def passing(self, label: str) -> Iterator[None]:
         """Pass one point."""
+        if not self.is_on:
+            yield
+            return
         with self._lock:
             self.count += 1
             here = self.count == self.number
             self._write(self.log, f"{label}\n".encode())
         if here and self.when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.by)
         yield
         if here:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.by)
 
     def label(self, path: str) -> str | None:
         """Return what kind of file of the store a path is; None if it is elsewhere."""
@@ -160,10 +176,16 @@ def _connecting(points: Points, call: Callable[..., Any]) -> Callable[..., Any]:
 
         def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
             verb = sql.split(None, 1)[0].upper().rstrip(";")
-            if verb in QUERIES and "journal_mode" not in sql:
+            is_query = verb in QUERIES and "journal_mode" not in sql
+            if is_query or self._is_within(verb):
                 return super().execute(sql, *args)
             with points.passing(f"sql {verb}"):
                 return super().execute(sql, *args)
+
+        def _is_within(self, verb: str) -> bool:
+            """Tell whether a statement is a part of a transaction that is one point."""
+            is_part = verb == "BEGIN" or self.in_transaction
+            return points.commits_only and is_part and verb != "COMMIT"
 
         def commit(self) -> None:
             with points.passing("sql COMMIT"):

@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 JOB: dict[str, Any] = {
     "number": 0, "when": "before", "stop": "", "sabotage": "", "delay": 0.0,
-    "continue": 0, "env": {}, "after": [],
+    "continue": 0, "env": {}, "after": [], "by": int(signal.SIGKILL),
 }  # fmt: skip
 COLLECT = ["%nbckpt gc"]
 

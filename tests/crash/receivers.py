@@ -1,7 +1,7 @@
-"""Receivers of effects, and one step that charges four cards there.
+"""Receivers of effects, and steps that charge cards there.
 
-A call's effect is one line that is appended and synced. Each call passes two points at
-which the process may die: before its effect, and between the effect and the answer.
+A call's effect is one line that is appended. Each call passes two points at which the
+process may die: before its effect, and between the effect and the answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import json
 import os
 import sqlite3
 import time
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from functools import partialmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +20,20 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import nbckpt
-from nbckpt import effects, intents
+from nbckpt import effects, intents, takeover
 from nbckpt.connections import Postgres, Sqlite
+from nbckpt.leases import Hold
 from nbckpt.transactions import receive
 from tests.crash import crashpoints
+from tests.crash.sabotage import no_fence as no_guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CARDS = ("a", "b", "c", "d")
+CARDS = ("a", "b", "c")
 RUN = "pay-1"
 LOG = "receiver.jsonl"
+WORK = "work.log"
 LAG = 0.2
 """How long a lagging receiver's lookup does not see what was done."""
 
@@ -41,7 +46,8 @@ class Receiver:
     kind : str
         ``keyed`` does nothing for a key that it knows; ``queryable`` can be asked;
         ``lagging`` can be asked, and knows a charge only after `LAG` seconds; ``late``
-        charges and then times out, each card once; ``opaque`` does none of these.
+        can be asked, and times out when it has charged, each card once; ``late-keyed``
+        times out as well, and is keyed; ``opaque`` does none of these.
     points : Points
         Where the process may die.
     """
@@ -54,10 +60,10 @@ class Receiver:
         """Charge a card."""
         with self.points.passing("call charge"):
             known = [line for line in done() if line["key"] == key]
-            if self.kind != "keyed" or not known:
+            if not self.kind.endswith("keyed") or not known:
                 append({"key": key, "card": card, "at": time.time()})
         with self.points.passing("answer charge"):
-            if self.kind == "late" and not known:
+            if self.kind.startswith("late") and not known:
                 raise TimeoutError("no answer in time")
             return f"charged {card}"
 
@@ -97,18 +103,13 @@ class Bank:
         self.points = points
         self.connection: Any = connect(address)
         target = Postgres if address else Sqlite
-        for name in ("execute", "begin", "commit", "rollback"):
-            crashpoints.plant(target, **{name: self._passing(target, name)})
+        commit = target.commit
 
-    def _passing(self, target: Any, name: str) -> Callable[..., Any]:
-        """Return a call that passes a point."""
-        call = getattr(target, name)
+        def passing(bank: Any) -> None:
+            with points.passing("bank commit"):
+                commit(bank)
 
-        def wrapped(*given: Any) -> Any:
-            with self.points.passing(f"bank {name}"):
-                return call(*given)
-
-        return wrapped
+        crashpoints.plant(target, commit=passing)
 
     def charge(self, card: str) -> str:
         """Charge a card, within the transaction that is open."""
@@ -136,24 +137,66 @@ def connect(address: str) -> Any:
     return found
 
 
+def patiently(call: Callable[[], Any]) -> Any:
+    """Call again after a timeout, as a careful client does."""
+    while True:
+        with suppress(TimeoutError):
+            return call()
+
+
+def work(card: str) -> None:
+    """Note that an item is worked on."""
+    with Path(WORK).open("a", encoding="utf-8") as file:
+        file.write(f"{card}\n")
+
+
 CONTRACTS = {
     "keyed": "dedup='24h'",
     "queryable": "lookup=there.find",
     "lagging": f"lookup=there.find, settle={LAG * 1.5}",
     "late": "lookup=there.find",
+    "late-keyed": "dedup='24h'",
     "opaque": "",
 }
-STEP = """%%step charge --effects cards
-answers = [
-    nbckpt.effect(f"charge-{{card}}", lambda key, card=card: there.charge(key, card), {})
-    for card in {!r}
+BEGINNING = [
+    "%load_ext nbckpt",
+    "%%step ready\nis_ready = True",
+    "points.is_on = True",
 ]
+"""The kill matrix looks at what happens until here."""
+ONE_BY_ONE = """%%step charge --effects cards
+answers = []
+for card in {cards}:
+    answers.append(patiently(lambda: nbckpt.effect(
+        f"charge-{{card}}", lambda key: there.charge(key, card), {contract})))
 """
+ITEMS = """%%step charge --effects cards
+answers = []
+for card in nbckpt.items({cards}, keep="answers"):
+    work(card)
+    answers.append(patiently(lambda: nbckpt.effect(
+        "charge", lambda key: there.charge(key, card), {contract})))
+"""
+MAP = """%%step charge --effects cards
+def charge(card):
+    work(card)
+    return patiently(lambda: nbckpt.effect(
+        "charge", lambda key: there.charge(key, card), {contract}))
+answers = nbckpt.map(charge, {cards}, executor={executor})
+"""
+THREADS = 2
+SHAPES = {
+    "one by one": ONE_BY_ONE,
+    "items": ITEMS,
+    "map": MAP.replace("{executor}", "None"),
+    "threads": MAP.replace("{executor}", f"ThreadPoolExecutor({THREADS})"),
+}
+"""How a step charges the cards."""
 
 BANKS = ("sqlite", "postgres")
 BOOKING = """%%step charge --effects bank
 answers = []
-for card in {!r}:
+for card in {cards}:
     with nbckpt.transaction(there.connection, f"charge-{{card}}") as booking:
         if booking.pending:
             there.charge(card)
@@ -161,9 +204,30 @@ for card in {!r}:
     answers.append(f"charged {{card}}")
 del booking, card
 """
+BOOKING_ITEMS = """%%step charge --effects bank
+answers = []
+for card in nbckpt.items({cards}, keep="answers"):
+    work(card)
+    with nbckpt.transaction(there.connection, "charge") as booking:
+        if booking.pending:
+            there.charge(card)
+            booking.emit(card)
+    answers.append(f"charged {{card}}")
+del booking, card
+"""
+BOOKINGS = {"one by one": BOOKING, "items": BOOKING_ITEMS}
 SENDING = """%%step send --effects messages
 nbckpt.relay(there.connection, there.send)
 """
+
+
+def story(kind: str, shape: str) -> list[str]:
+    """Return the cells that charge the cards; none if there is no receiver."""
+    if kind in BANKS:
+        return [BOOKINGS[shape].format(cards=list(CARDS)), SENDING]
+    if not kind:
+        return []
+    return [SHAPES[shape].format(cards=list(CARDS), contract=CONTRACTS[kind])]
 
 
 def no_intent() -> None:
@@ -201,38 +265,75 @@ def no_row() -> None:
     crashpoints.plant(Sqlite, execute=forgetful)
 
 
+def no_fence() -> None:
+    """Let a process that was taken over go on, whatever the other has written."""
+    no_guard()
+
+    def blindly(self: intents.Intent, request: dict[str, str]) -> bool:
+        self.read()
+        return write(self, request)
+
+    write = intents.Intent.write_intent
+    crashpoints.plant(intents.Intent, write_intent=blindly)
+
+
+def no_end() -> None:
+    """End no holder that was replaced, as if it ran on another host."""
+
+    def alone(self: Hold, grace: float = 0.0) -> None:
+        del self, grace
+
+    crashpoints.plant(Hold, alone=alone)
+
+
 FAULTS: dict[str, Callable[[], None]] = {
-    "no_intent": no_intent, "no_key": no_key, "no_row": no_row, "": lambda: None,
+    "no_intent": no_intent, "no_key": no_key, "no_row": no_row,
+    "no_end": no_end, "no_fence": no_fence, "": lambda: None,
 }  # fmt: skip
 
 
+def _end_soon(former: Any, end: Callable[..., None], since: float, _: float) -> None:
+    """End the holders that were replaced; those here are stopped and can't heed it."""
+    end(former, since, 0.1)
+
+
 def run(job: dict[str, Any]) -> None:
-    """Run the step in the folder of a job, in this process; never returns."""
-    folder = Path(job["folder"])
+    """Run the steps in the folder of a job, in this process; never returns."""
+    folder, kind = Path(job["folder"]), job["receiver"]
     os.chdir(folder)
     os.environ.update({"NBCKPT_RUN_ID": RUN, **job["env"]})
     log = os.open("points.log", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
-    points = crashpoints.Points(folder / ".nbckpt", log, job["number"], job["when"])
+    points = crashpoints.Points(
+        folder / ".nbckpt", log, job["number"], job["when"], job["by"],
+        commits_only=True, is_on=False,
+    )  # fmt: skip
     crashpoints.install(points)
+    crashpoints.plant(
+        takeover.Former, end=partialmethod(_end_soon, takeover.Former.end)
+    )
     FAULTS[job["sabotage"]]()
-    quiet = Config({"HistoryManager": {"enabled": False}})
-    shell: Any = InteractiveShell.instance(config=quiet)
-    kind, address = job["receiver"], job["env"].get("BANK", "")
-    is_bank = kind in BANKS
+    is_bank, address = kind in BANKS, job["env"].get("BANK", "")
     there = Bank(address, points) if is_bank else Receiver(kind, points)
     # Not among the notebook's names: no value of a notebook holds a crash point.
-    vars(__import__("builtins")).update(there=there, nbckpt=nbckpt)
-    cards = list(CARDS)
-    steps = [BOOKING.format(cards), SENDING] if is_bank else []
-    steps = steps or [STEP.format(CONTRACTS[kind], cards)]
-    sources = ["%load_ext nbckpt", *steps]
+    vars(__import__("builtins")).update(
+        there=there, points=points, nbckpt=nbckpt, patiently=patiently, work=work,
+        ThreadPoolExecutor=ThreadPoolExecutor,
+    )  # fmt: skip
+    told = run_cells([*BEGINNING, *story(kind, job["shape"])])
+    Path("report.json").write_text(json.dumps(told), "utf-8")
+    __import__("atexit")._run_exitfuncs()
+    os._exit(0)
+
+
+def run_cells(sources: list[str]) -> dict[str, Any]:
+    """Run cells until one fails; return its error, and what was answered."""
+    quiet = Config({"HistoryManager": {"enabled": False}})
+    shell: Any = InteractiveShell.instance(config=quiet)
+    error = None
     for source in sources:
         result = shell.run_cell(source, store_history=True)
         error = result.error_before_exec or result.error_in_exec
         if error is not None:
             break
     told = {"error": type(error).__name__ if error else "", "text": str(error or "")}
-    told["answers"] = shell.user_ns.get("answers", [])
-    Path("report.json").write_text(json.dumps(told), "utf-8")
-    __import__("atexit")._run_exitfuncs()
-    os._exit(0)
+    return told | {"answers": shell.user_ns.get("answers", [])}

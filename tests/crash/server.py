@@ -7,6 +7,7 @@ that stopped itself, to go on.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -17,13 +18,17 @@ from typing import Any
 import nbckpt
 from tests.crash import child
 
-HEAVY = ("IPython.core.interactiveshell", "numpy", "nbckpt.magics", "nbckpt.runner")
+HEAVY = (
+    "IPython.core.application", "IPython.core.completer", "IPython.core.interactiveshell",
+    "nbckpt.magics", "nbckpt.maps", "nbckpt.runner", "nbckpt.transactions", "numpy",
+)  # fmt: skip
 
 
 def main() -> None:
     """Serve jobs until the input ends."""
     for name in HEAVY:
         __import__(name)
+    gc.freeze()  # no run has to look through what they all share
     sys.stdout.write(f"{nbckpt.__name__}\n")
     sys.stdout.flush()
     for line in sys.stdin:

@@ -1,7 +1,7 @@
 """Killed at any point of a transaction, its rows and messages are there once.
 
 The bank is a real database: SQLite in a file, and PostgreSQL on loopback. Killed are the
-commit, each statement, each durable operation of our own store, and the relay.
+commits, the statements between, the durable operations of our own store, and the relay.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import pytest
 
 from tests.crash import receivers
 from tests.crash.lab import Lab, sample
-from tests.crash.test_kill_effects import Trial
+from tests.crash.test_kill_effects import Trial, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
 ALL = bool(os.environ.get("NBCKPT_KILL_ALL"))
-POINTS = 24
+POINTS = 8
 CARDS = list(receivers.CARDS)
 
 
@@ -37,14 +37,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 class Booking(Trial):
     """The step with a bank of its own."""
 
-    def __init__(self, lab: Lab, folder: Path, kind: str, address: str) -> None:
-        super().__init__(lab, folder, kind)
+    def __init__(
+        self, lab: Lab, folder: Path, place: tuple[str, str], address: str
+    ) -> None:
+        super().__init__(lab, folder, *place)
         self.address = address
         if address:
             self.address = address.replace("dbname=postgres", f"dbname={_new(address)}")
 
-    def run(self, **job: Any) -> dict[str, Any]:
-        return super().run(env={"BANK": self.address}, **job)
+    def ask(self, **job: Any) -> dict[str, Any]:
+        return super().ask(env={"BANK": self.address}, **job)
 
     def rows(self, sql: str) -> list[str]:
         with closing(self._look()) as look:
@@ -70,6 +72,8 @@ class Booking(Trial):
             "taken": self.taken(),
         }
         named = [f"charge-{card}" for card in CARDS]
+        if self.shape == "items":
+            named = ["charge"] * len(CARDS)
         wanted = dict.fromkeys(found, CARDS) | {"completions": named}
         return [f"{n}: {found[n]}" for n in found if found[n] != wanted[n]]
 
@@ -92,39 +96,35 @@ def _new(address: str) -> str:
     return f"kill{row[0]}"
 
 
-def try_points(
-    lab: Lab, folder: Path, kind: str, address: str, **job: Any
-) -> tuple[int, list[str]]:
-    """Try points of an uninterrupted run; return how many, and what was wrong."""
-    whole = Booking(lab, folder / "whole", kind, address)
-    told = whole.run(**job)
-    assert not told["error"], told["text"]
-    assert not whole.wrong()
-    labels = whole.points()
-    chosen = sample(labels, 2 * len(labels) if ALL else POINTS)
-    wrong: list[str] = []
-    for number, when in chosen:
-        trial = Booking(lab, folder / f"{when}-{number}", kind, address)
-        trial.run(number=number, when=when, **job)
-        trial.finish(**job)
-        wrong += [f"{when} {number} {labels[number - 1]}: {t}" for t in trial.wrong()]
-        shutil.rmtree(trial.folder)
-    return len(chosen), wrong
+PLACES = [("sqlite", "one by one"), ("sqlite", "items"), ("postgres", "one by one")]
 
 
-@pytest.mark.parametrize("kind", receivers.BANKS)
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.timeout(3600 if ALL else 600)
 def test_kill_at_any_point_leaves_rows_and_messages_once(
     lab: Lab,
     tmp_path: Path,
-    kind: str,
+    place: tuple[str, str],
     request: pytest.FixtureRequest,
     record_testsuite_property: Callable[[str, object], None],
 ) -> None:
+    kind, shape = place
     address = request.getfixturevalue("postgres") if kind == "postgres" else ""
-    tried, wrong = try_points(lab, tmp_path, kind, address)
-    record_testsuite_property(f"kill points, {kind} transaction", tried)
-    print(f"\n{kind}: {tried} points, {len(wrong)} violations")  # noqa: T201
+    prepare(lab, tmp_path)
+    whole = Booking(lab, tmp_path / "whole", place, address)
+    told = whole.run()
+    assert not told["error"], told["text"]
+    assert not whole.wrong()
+    chosen = sample(labels := whole.points(), 2 * len(labels) if ALL else POINTS)
+    wrong: list[str] = []
+    for number, when in chosen:
+        trial = Booking(lab, tmp_path / f"{when}-{number}", place, address)
+        trial.run(number=number, when=when)
+        trial.finish()
+        wrong += [f"{when} {number} {labels[number - 1]}: {t}" for t in trial.wrong()]
+        shutil.rmtree(trial.folder)
+    record_testsuite_property(f"kill points, {kind} transaction, {shape}", len(chosen))
+    print(f"\n{kind}, {shape}: {len(chosen)} points, {len(wrong)} violations")  # noqa: T201
     assert not wrong, "\n".join(wrong)
 
 
@@ -132,13 +132,14 @@ def test_without_the_row_in_the_bank_rows_are_there_twice(
     lab: Lab, tmp_path: Path
 ) -> None:
     """Negative control: the test above can fail."""
-    trial = Booking(lab, tmp_path / "trial", "sqlite", "")
+    prepare(lab, tmp_path)
+    trial = Booking(lab, tmp_path / "trial", PLACES[0], "")
     trial.run(sabotage="no_row")
     charges = [n for n, label in enumerate(trial.points(), 1) if label == "bank charge"]
     wrong = []
-    # After the charge come the message and the commit.
-    for number in [charge + 2 for charge in charges]:
-        trial = Booking(lab, tmp_path / str(number), "sqlite", "")
+    # After the charge comes the commit.
+    for number in [charge + 1 for charge in charges]:
+        trial = Booking(lab, tmp_path / str(number), PLACES[0], "")
         trial.run(number=number, when="after", sabotage="no_row")
         trial.finish(sabotage="no_row")
         wrong += trial.wrong()
