@@ -23,6 +23,7 @@ from nbckpt import ambient, begun, current, proofs
 from nbckpt.completion import Running, aliases, completion
 from nbckpt.credentials import masked
 from nbckpt.errors import (
+    CheckFailed,
     Fenced,
     NbckptError,
     SaveFailed,
@@ -290,8 +291,13 @@ class Runner:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Tell whether another trial can help; a person who is awaited does not come by it."""
-    return isinstance(error, Exception) and not isinstance(error, StopForHuman)
+    """Tell whether another trial can help: no refusal of ours goes by waiting.
+
+    A check of the body is about the world, and may be true a moment later.
+    """
+    if isinstance(error, NbckptError):
+        return isinstance(error, CheckFailed)
+    return isinstance(error, Exception)
 
 
 def _state(error: BaseException | None) -> StepState:

@@ -12,7 +12,7 @@ import pytest
 
 from nbckpt import runner
 from nbckpt.checkpoints import Checkpoints
-from nbckpt.errors import CheckFailed, Fenced, SaveFailed, StopForHuman
+from nbckpt.errors import CheckFailed, Fenced, NbckptError, SaveFailed, StopForHuman
 from nbckpt.journal import Journal, set_mark
 from nbckpt.records import Lease, Mark, RunState, StepState
 from tests.notebook import Notebook
@@ -466,3 +466,15 @@ def test_run_is_completed_only_when_every_planned_step_is(
     notebook.run("%%step a\nx = 1")
     run = notebook.journal.run(notebook.session.run_id)
     assert run.state is RunState.OPEN
+
+
+@pytest.mark.parametrize(
+    "refused",
+    ["evidence('x', object())", "ask('ok?')", "ask('ok?', [])", "decide('a/b', 1)"],
+)
+def test_refusal_of_nbckpt_is_not_tried_again(notebook: Notebook, refused: str) -> None:
+    notebook.run("import nbckpt\ntries = []")
+    body = f"tries.append(1)\nnbckpt.{refused}"
+    found = notebook.error(f"%%step a --retries 3 --backoff 0s\n{body}")
+    assert isinstance(found, NbckptError)
+    assert notebook.names["tries"] == [1]
