@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nbckpt import current, settling
 from nbckpt.blobs import PackWriter
 from nbckpt.journal import Journal
 from nbckpt.leases import Hold
@@ -12,6 +13,9 @@ from tests.crash.crashpoints import plant
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from nbckpt.records import Question
+    from nbckpt.store import Transaction
 
 
 def no_fence() -> None:
@@ -47,7 +51,30 @@ def record_first() -> None:
     plant(Journal, complete=completed)
 
 
+def advance_first() -> None:
+    """Take an answer that was given in advance apart from recording its question."""
+    whole = settling.question
+
+    def apart(wanted: Question) -> Callable[[Transaction], Question]:
+        def take(transaction: Transaction) -> Any:
+            given = transaction.get(wanted.advance_key)
+            transaction.delete(wanted.advance_key)
+            return given
+
+        given = current.session().journal.write(take)
+
+        def change(transaction: Transaction) -> Question:
+            if given is not None:
+                transaction.put(wanted.advance_key, given)
+            return whole(wanted)(transaction)
+
+        return change
+
+    plant(settling, question=apart)
+
+
 PLANTS: dict[str, Callable[[], None]] = {
+    "advance_first": advance_first,
     "no_fence": no_fence,
     "record_first": record_first,
 }
