@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,18 +12,15 @@ from nbckpt import ambient, variables
 from nbckpt.blobs import PackReader, PackWriter
 from nbckpt.chunks import ChunkIndex, Manifest
 from nbckpt.codecs import Encoder, Secrets, Target
-from nbckpt.history import Reader
-from nbckpt.leases import standing
-from nbckpt.packs import Pack, packs_of
+from nbckpt.packs import Pack
 from nbckpt.records import Contents, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from nbckpt.outputs import Recording
     from nbckpt.snapshots import Changes
-    from nbckpt.store import Store, Transaction
+    from nbckpt.store import Store
     from nbckpt.variables import Namespace
 
 RESULT_BYTES = 64 << 20
@@ -264,6 +260,33 @@ class Checkpoints:
             environment=layout["environment"],
         )
 
+    def load_again(self, contents: Contents, name: str) -> Any:
+        """Return one value once more, to compare it with the one that lives.
+
+        Parameters
+        ----------
+        contents : Contents
+            From an authentic record.
+        name : str
+            One of its names.
+
+        Returns
+        -------
+        object
+            A value that shares nothing with the living one.
+
+        Raises
+        ------
+        LookupError
+            If classes that live are part of it: they can't be told apart.
+        Exception
+            Whatever `load` raises.
+        """
+        if contents.manifest is None:
+            raise LookupError(name)
+        manifest = self._reader.manifest(contents.manifest)
+        return variables.load_again(manifest, self._reader, self._namespace, name)
+
     def _encoded(
         self, manifest: Manifest, key: str, restored: Namespace | None = None
     ) -> Namespace:
@@ -312,85 +335,6 @@ class Checkpoints:
             raise
 
 
-PACK_NAME_PARTS = 4
-
-
 def pack_name(run_id: str, token: int, order: int) -> str:
     """Return a new pack's name, which tells whose it is while no record names it."""
     return f"{run_id}.{token}.{order}.{secrets.token_hex(4)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """What `collect` removed."""
-
-    files: int
-    bytes: int
-
-
-def collect(store: Store) -> Swept:
-    """Remove what no record needs: packs, spilled outputs, rows.
-
-    Nothing that a record names, and nothing that a living process is writing, is ever
-    removed.
-
-    Parameters
-    ----------
-    store : Store
-        The user's own store.
-
-    Returns
-    -------
-    Swept
-        Number of files and their bytes.
-    """
-    store.transact(_drop_unused_rows)
-    known = {key.removeprefix("pack/") for key in store.keys("pack/")}
-    reader = Reader(store)
-    stray = [
-        path
-        for path in (store.folder / "packs").glob("*.pack")
-        if path.stem not in known and not _is_being_written(reader, path.stem)
-    ]
-    stray += [p for p in (store.folder / "spill").glob("*") if _is_old(p)]
-    size = sum(path.stat().st_size for path in stray)
-    for path in stray:
-        path.unlink(missing_ok=True)
-    return Swept(len(stray), size)
-
-
-def _drop_unused_rows(transaction: Transaction) -> None:
-    """Delete the rows of packs that no record rests on."""
-    used: dict[str, set[str]] = {}
-    for key in [*transaction.keys("step/"), *transaction.keys("loop/")]:
-        for name in packs_of(transaction.get(key)):
-            used.setdefault(name, set()).add(key)
-    for key in transaction.keys("pack/"):
-        name = key.removeprefix("pack/")
-        if name in used:
-            transaction.put(key, {"users": sorted(used[name])})
-        else:
-            transaction.delete(key)
-    for key in transaction.keys("inline/"):
-        if key.removeprefix("inline/") not in used:
-            transaction.delete(key)
-
-
-def _is_being_written(reader: Reader, name: str) -> bool:
-    """Tell whether a pack without a record belongs to a living holder."""
-    parts = name.rsplit(".", 3)
-    if len(parts) != PACK_NAME_PARTS:
-        return False
-    run_id, token, *_ = parts
-    lease = reader.lease(run_id)
-    if lease is None or str(lease.token) != token:
-        return False
-    return standing(lease) in {"alive", "late", "unknown"}
-
-
-def _is_old(path: Path) -> bool:
-    """Tell whether a spilled output's process is gone; its name begins with its pid."""
-    return time.time() - path.stat().st_mtime > SPILL_SECONDS
-
-
-SPILL_SECONDS = 86400.0

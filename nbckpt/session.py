@@ -377,4 +377,4 @@ def _once_more(
     checkpoints: Checkpoints, record: StepRecord, name: str
 ) -> Callable[[], Any]:
     """Return what restores one name of a record once more."""
-    return lambda: checkpoints.load(record.contents).values[name]
+    return lambda: checkpoints.load_again(record.contents, name)

@@ -217,3 +217,40 @@ def load(manifest: Manifest, reader: PackReader, namespace: Namespace) -> Namesp
             raise failure
         waiting = later
     return found
+
+
+def load_again(
+    manifest: Manifest, reader: PackReader, namespace: Namespace, name: str
+) -> Any:
+    """Return one value of a checkpoint once more, and change nothing that lives.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The checkpoint's table.
+    reader : PackReader
+        Reads its chunks.
+    namespace : dict
+        All names.
+    name : str
+        One of the checkpoint's.
+
+    Returns
+    -------
+    object
+        Only for comparison.
+
+    Raises
+    ------
+    LookupError
+        If a class that lives is part of it.
+    Exception
+        Whatever `load` raises.
+    """
+    components: Any = manifest.layout["components"]
+    layout = next(found for found in components if name in found["names"])
+    target = Target(namespace, trial=True)
+    values = load_encoded(layout, manifest, reader, target)
+    if target.bystanders:
+        raise LookupError(f"a class is part of {name}")
+    return values[name]

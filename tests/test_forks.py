@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nbckpt import cli, forks
-from nbckpt.checkpoints import collect
 from nbckpt.errors import AlreadySettled, BadStep, Fenced, NotFound, StopForHuman
+from nbckpt.garbage import collect
 from nbckpt.history import Reader
 from nbckpt.records import RunState, StepState
 from nbckpt.store import Store

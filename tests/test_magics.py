@@ -350,6 +350,18 @@ def test_class_that_a_later_step_defines_anew_is_another_class(
     assert notebook.run("1").success
 
 
+def test_class_keeps_what_its_methods_share_while_a_step_is_compared(
+    notebook: Notebook,
+) -> None:
+    notebook.run("%%step a\nclass C:\n    log = []\nlog = C.log")
+    notebook.run("%%step b\nC.log.append(1)")
+    notebook.run("C.log.append(2)")
+    notebook.run("%%step c\nC.extra = len(log)")
+    assert notebook.names["log"] == [1, 2]
+    assert notebook.names["C"].log is notebook.names["log"]
+    assert notebook.names["C"].extra == 2
+
+
 def test_global_that_a_function_only_sets_is_no_input(notebook: Notebook) -> None:
     steps = (
         "%%step a\nn = 0\ndef up():\n    global n, double\n    n += 1\n    double = 2 * n",

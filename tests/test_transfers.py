@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt import lines, transfers
-from nbckpt.checkpoints import collect
 from nbckpt.cli import main
 from nbckpt.errors import RunHeld, StoreDamaged, StoreRefused
+from nbckpt.garbage import collect
 from nbckpt.history import Reader
 from nbckpt.leases import Leases
 from nbckpt.records import RunRecord

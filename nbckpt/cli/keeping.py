@@ -16,10 +16,10 @@ from nbckpt.verbs.pages import size
 from nbckpt.verbs.targets import folder_of, run_named, store_folder
 
 if TYPE_CHECKING:
-    from nbckpt import checkpoints
+    from nbckpt import garbage
     from nbckpt.verbs import verification
 else:
-    checkpoints = late("nbckpt.checkpoints")
+    garbage = late("nbckpt.garbage")
     verification = late("nbckpt.verbs.verification")
 
 
@@ -54,7 +54,7 @@ def gc_command(store: str) -> None:
     nbckpt gc
     """
     with changing(store_folder(store)) as opened:
-        swept = checkpoints.collect(opened)
+        swept = garbage.collect(opened)
         click.echo(f"removed {swept.files} files, {size(swept.bytes)}")
 
 

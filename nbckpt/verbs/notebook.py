@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbckpt.checkpoints import collect
 from nbckpt.errors import BadStep, NotFound
+from nbckpt.garbage import collect
 from nbckpt.trust import load_secret
 from nbckpt.trusting import adopt, trusted_text
 from nbckpt.verbs import audited, speaking

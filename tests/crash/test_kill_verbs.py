@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nbckpt import lines
-from nbckpt.checkpoints import collect
+from nbckpt.garbage import collect
 from nbckpt.history import Reader
 from nbckpt.records import RunState
 from nbckpt.store import Store
