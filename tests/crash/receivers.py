@@ -205,7 +205,7 @@ for card in {cards}:
 del booking, card
 """
 BOOKING_ITEMS = """%%step charge --effects bank
-answers = []
+answers, booking, card = [], None, None
 for card in nbckpt.items({cards}, keep="answers"):
     work(card)
     with nbckpt.transaction(there.connection, "charge") as booking:
