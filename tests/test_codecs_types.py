@@ -97,6 +97,15 @@ KEPT: dict[str, tuple[str, str]] = {
         "x = np.arange(9000.); y = x[1:]; y.flags.writeable = False",
         "np.shares_memory(x, y) and x.flags.writeable and not y.flags.writeable",
     ),
+    "exception with arguments of its own": (
+        (
+            "class Failed(ValueError):\n"
+            "    def __init__(self, text, code):\n"
+            "        super().__init__(text); self.code = code\n"
+            "x = Failed('no', 7)"
+        ),
+        "type(x) is Failed and x.args == ('no',) and x.code == 7",
+    ),
     "new type": (
         "import typing\nUid = typing.NewType('Uid', int); x = [Uid]",
         "x[0] is Uid and Uid(3) == 3 and Uid.__supertype__ is int",

@@ -311,6 +311,19 @@ def revive_entry(folder: Any, name: Any) -> Any:
     raise FileNotFoundError(errno.ENOENT, "no such entry any more", folder + name)
 
 
+def _exception(error: BaseException) -> Reduction:
+    """Keep an exception with its arguments, whatever its own ``__init__`` takes."""
+    kind: Any = type(error)
+    if kind.__reduce__ is not BaseException.__reduce__ or "__reduce_ex__" in vars(kind):
+        return error.__reduce_ex__(5)
+    return revive_exception, (kind, error.args), vars(error) or None
+
+
+def revive_exception(kind: Any, arguments: tuple[Any, ...]) -> Any:
+    """Return an exception without calling its ``__init__``; called while decoding."""
+    return kind.__new__(kind, *arguments)
+
+
 def _match(match: re.Match[Any]) -> Reduction:
     """Keep a match as the place where its pattern matches."""
     again = match.re.match(match.string, match.start(), match.endpos)
@@ -331,6 +344,7 @@ def _refused(reason: str) -> Callable[[Any], Reduction]:
 
 _RLOCK = type(threading.RLock())
 _BY_TYPE: dict[type, Callable[[Any], Reduction]] = {
+    BaseException: _exception,
     io.TextIOWrapper: _file,
     io.BufferedReader: _file,
     io.BufferedWriter: _file,
