@@ -347,6 +347,17 @@ def test_trial_changes_nothing_that_lives() -> None:
     assert namespace["C"].all is namespace["all"]
 
 
+def test_trial_opens_no_figure() -> None:
+    namespace = space(
+        "import matplotlib.pyplot as plt\nplt.close('all')\nf = plt.figure()"
+    )
+    stream = Encoder(namespace, {"f": namespace["f"]}).encode().stream
+    decode(stream, [], Target(namespace, trial=True))
+    assert namespace["plt"].get_fignums() == [1]
+    assert namespace["plt"].gcf() is namespace["f"]
+    namespace["plt"].close("all")
+
+
 def test_trial_of_an_older_instance_leaves_its_namesake_alone() -> None:
     namespace = space("class C: n = 1\nold = C()\nclass C: n = 2")
     stream = Encoder(namespace, {"old": namespace["old"]}).encode().stream

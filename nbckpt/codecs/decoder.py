@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import pickle
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.codecs.definitions import restoring
 from nbckpt.codecs.encoder import Encoder, collection_paused
+from nbckpt.codecs.figures import none_opened
 from nbckpt.credentials import Secrets, join
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ def decode(
     Exception
         Whatever a type raises whose library changed since.
     """
-    with restoring(target), collection_paused():
+    aside = none_opened() if target.trial else nullcontext()
+    with restoring(target), collection_paused(), aside:
         found: Namespace = _Decoder(io.BytesIO(stream), buffers=buffers).load()
     return found

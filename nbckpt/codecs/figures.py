@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 PASSING: dict[str, Any] = {"_stale": True, "stale": True, "_cachedRenderer": None}
 """Attributes that only say whether a figure must be drawn again."""
@@ -13,6 +15,26 @@ PASSING: dict[str, Any] = {"_stale": True, "stale": True, "_cachedRenderer": Non
 
 ADDRESSES = {"_parents"}
 """Attributes of transforms whose keys are addresses."""
+
+
+@contextmanager
+def none_opened() -> Iterator[None]:
+    """Let pyplot have the figures that it had: a decoded one opens itself there.
+
+    Yields
+    ------
+    None
+        Decode figures that are thrown away inside.
+    """
+    helpers: Any = sys.modules.get("matplotlib._pylab_helpers")
+    before = dict(helpers.Gcf.figs) if helpers else {}
+    try:
+        yield
+    finally:
+        helpers = sys.modules.get("matplotlib._pylab_helpers")
+        if helpers:
+            for number in [n for n in helpers.Gcf.figs if n not in before]:
+                helpers.Gcf.destroy(number)
 
 
 def steady(obj: Any, reduced: Any, left_out: Collection[str] = ()) -> Any:
