@@ -6,6 +6,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # Large; where it can't be had, the tests that need it skip themselves.
 TORCH := torch==2.13.0
 
+# Most tests wait for a kernel of theirs.
+WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+SPREAD := -n $(WORKERS) --maxprocesses 8 --dist
+
 UNIT := tests/outputs tests/style $(wildcard tests/test_*.py)
 LONG := tests/cases tests/scenarios tests/crash tests/bench
 LONG_BROWSER := tests/browser/test_quickstart.py
@@ -32,19 +36,19 @@ lint: $(VENV)/test.stamp ## format, lint, types, layers
 	$(BIN)/lint-imports
 
 unit: $(VENV)/test.stamp ## the tests of each module; a failure gets a second look, alone
-	$(BIN)/coverage run -m pytest -n logical --maxprocesses 8 --dist worksteal $(UNIT) || \
+	$(BIN)/coverage run -m pytest $(SPREAD) worksteal $(UNIT) || \
 	  $(BIN)/coverage run -m pytest --last-failed --last-failed-no-failures none $(UNIT)
 
 sample: $(VENV)/browser.stamp ## each third of the long suites, and the browsers
-	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal --one-in 3 $(LONG)
+	$(BIN)/python -m pytest $(SPREAD) worksteal --one-in 3 $(LONG)
 	$(MAKE) browser
 
 endurance: $(VENV)/browser.stamp ## the cases, the scenarios and the kill matrix: half an hour
-	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal $(LONG)
+	$(BIN)/python -m pytest $(SPREAD) worksteal $(LONG)
 	$(BIN)/python -m pytest $(LONG_BROWSER)
 
 notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel
-	$(BIN)/coverage run -m pytest --timeout 900 --nbval --nbckpt-fresh --nbckpt-twice notebooks
+	$(BIN)/coverage run -m pytest $(SPREAD) loadfile --timeout 900 --nbval --nbckpt-fresh --nbckpt-twice notebooks
 
 browser: $(VENV)/browser.stamp ## JupyterLab and Notebook 7 in Chromium; pictures in build/shots
 	$(BIN)/python -m pytest -n 2 tests/browser --ignore $(LONG_BROWSER)
