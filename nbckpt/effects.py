@@ -280,10 +280,10 @@ def _look(intent: Intent, lookup: Callable[..., Any], settle: float) -> Any:
     record = intent.record
     if found is not None or record is None or record.state is not EffectState.INTENT:
         return found
-    rest = min(settle, settle - (time.time() - record.at))
-    if rest <= 0:
+    if settle <= 0:
         return None
-    _wait(rest)
+    # Whenever the call began, it may have been under way until a moment ago.
+    _wait(settle)
     return _call(lookup, intent.key)
 
 
