@@ -323,6 +323,19 @@ def test_class_that_a_step_changed_gives_its_attributes_to_the_one_that_is_there
     assert into["old"].n == 5
 
 
+def test_class_that_two_steps_changed_is_the_one_that_is_there() -> None:
+    into = space("class C: n = 1")
+    namespace = space("class C: n = 5")
+    first = Encoder(namespace, {"C": namespace["C"]}).encode().stream
+    namespace["C"].n = 6
+    second = Encoder(namespace, {"C": namespace["C"]}).encode().stream
+    forget_classes()
+    for stream in (first, second):
+        found = decode(stream, [], Target(into))
+        assert found["C"] is into["C"]
+    assert into["C"].n == 6
+
+
 def test_class_that_a_class_statement_made_is_another_class() -> None:
     into = space("class C: n = 1\nold = C()")
     target = Target(into, binds=frozenset({"C"}))

@@ -275,18 +275,21 @@ def revive_class(qualname: str, make: Any, arguments: tuple[Any, ...]) -> Any:
         notebook has now takes them if the step only changed it, so that its instances
         stay instances; one that a class statement made is another class.
     """
-    target = _targets[-1]
-    known = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(arguments[-2])
-    if known is not None:
-        if target.trial or not qualname:
-            target.bystanders.add(id(known))
+    target, number = _targets[-1], arguments[-2]
+    known = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(number)
+    if known is not None and (target.trial or not qualname):
+        target.bystanders.add(id(known))
         return known
-    fresh = make(*arguments)
-    live = _live(qualname) if qualname else None
-    is_statement = qualname.partition(".")[0] in target.binds
-    if isinstance(live, type) and not is_statement and _is_same_shape(live, fresh):
-        return live
-    return fresh
+    found = make(*arguments) if known is None else known
+    if not qualname or qualname.partition(".")[0] in target.binds:
+        return found
+    live = _live(qualname)
+    if live is found or not isinstance(live, type) or not _is_same_shape(live, found):
+        return found
+    # From now on it is the one that other records of the same class mean.
+    cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID[number] = live
+    cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS[live] = number
+    return live
 
 
 def fill_class(definition: type, state: Any) -> None:
