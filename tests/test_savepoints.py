@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt import savepoints
-from nbckpt.checkpoints import Checkpoints, collect
+from nbckpt.checkpoints import Checkpoints
 from nbckpt.errors import BadStep, SaveFailed
+from nbckpt.garbage import collect
 from tests.crash import tidy
 from tests.notebook import Notebook
 
