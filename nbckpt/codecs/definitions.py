@@ -283,7 +283,11 @@ def revive_class(qualname: str, make: Any, arguments: tuple[Any, ...]) -> Any:
     found = make(*arguments) if known is None else known
     if not qualname or qualname.partition(".")[0] in target.binds:
         return found
-    live = _live(qualname)
+    return _adopted(_live(qualname), found, number)
+
+
+def _adopted(live: Any, found: type, number: str) -> type:
+    """Return the class that is there in place of a decoded one, if it can take its place."""
     if live is found or not isinstance(live, type) or not _is_same_shape(live, found):
         return found
     # From now on it is the one that other records of the same class mean.
