@@ -20,7 +20,16 @@ from nbckpt.errors import Fenced, StopForHuman
 from nbckpt.history import Reader
 from nbckpt.journal import set_mark
 from nbckpt.leases import Leases
-from nbckpt.records import Event, Mark, Question, RunRecord, RunState, Unknown
+from nbckpt.records import (
+    Event,
+    LoopRecord,
+    Mark,
+    NextInput,
+    Question,
+    RunRecord,
+    RunState,
+    Unknown,
+)
 from nbckpt.runs import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
@@ -193,11 +202,13 @@ def test_handover_says_what_is_done_what_is_next_and_how(notebook: Notebook) -> 
     store = notebook.session.store
     put(store, f"effect/{RUN}/pay/a", {"state": "unknown", "key": "k-1"})
     put(store, f"question/{RUN}/pay/q", QUESTION)
-    put(store, f"loop/{RUN}/pay/1", {"step": "pay", "next_input": {"item": "o-7"}})
+    upcoming = NextInput("o-7", "order 7")
+    loop = LoopRecord(RUN, "pay", "1", "l", "c", 1, next_input=upcoming)
+    put(store, f"loop/{RUN}/pay/1", loop.to_json())
     data = handover(Reader(store), run_of(store))
     assert data["next_step"] == "pay"
     assert data["in_flight"][0]["state"] == "failed"
-    assert data["in_flight"][0]["next_input"] == {"item": "o-7"}
+    assert data["in_flight"][0]["next_input"] == upcoming.to_json()
     assert data["never_twice"] == [
         {"effect": "pay/a", "state": "unknown", "key": "k-1"}
     ]
