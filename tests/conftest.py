@@ -11,6 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.notebook import Notebook
+
 FOLDERS = (
     "IPYTHONDIR",
     "JUPYTER_CONFIG_DIR",
@@ -67,3 +69,16 @@ def postgres() -> Iterator[str]:
 
     with postgresql.server() as address:
         yield address
+
+
+@pytest.fixture
+def notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Notebook]:
+    """Open a notebook in a folder of its own, in this process."""
+    from tests.notebook import Notebook
+
+    monkeypatch.chdir(tmp_path)
+    found = Notebook(capsys)
+    yield found
+    found.close()

@@ -16,29 +16,17 @@ from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs import branches
 from nbckpt.verbs.status import status
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.notebook import Notebook
 
 STEPS = {
     "a": "%%step a\nimport numpy as np\nx = np.arange(200_000)\nran.append('a')",
     "b": "%%step b\ny = x[:3] + nbckpt.decide('more', 1)\nran.append('b')",
     "c": "%%step c\nz = int(y.sum()) + nbckpt.decide('last', 2)\nran.append('c')",
 }
-
-
-@pytest.fixture
-def notebook(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    yield found
-    found.close()
 
 
 def run_all(notebook: Notebook, start: str = "") -> list[str]:

@@ -12,21 +12,9 @@ import pytest
 from nbckpt import magics
 from nbckpt.errors import BadStep, CheckFailed
 from nbckpt.magics import HOOKS, transform_line
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    yield found
-    found.close()
+    from tests.notebook import Notebook
 
 
 @pytest.mark.parametrize(

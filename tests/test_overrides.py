@@ -11,21 +11,9 @@ import pandas as pd
 import pytest
 
 from nbckpt.overrides import overridden, set_attributes
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    yield found
-    found.close()
+    from tests.notebook import Notebook
 
 
 @pytest.fixture

@@ -15,23 +15,14 @@ from nbckpt.checkpoints import Checkpoints
 from nbckpt.errors import CheckFailed, Fenced, NbckptError, SaveFailed, StopForHuman
 from nbckpt.journal import Journal, set_mark
 from nbckpt.records import Lease, Mark, RunState, StepState
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from tests.notebook import Notebook
 
 LARGE = "x = bytes(range(256)) * 4000"
 """More than fits into the records: its pack is a file."""
-
-
-@pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    yield found
-    found.close()
 
 
 def counted(body: str, options: str = "") -> str:

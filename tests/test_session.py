@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,20 +15,7 @@ from nbckpt.errors import BadStep, NotFound, RunHeld, StopForHuman
 from nbckpt.records import Lease, RunState
 from tests.notebook import Notebook
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 A, B = "%%step a\nx = 1", "%%step b\ny = 2"
-
-
-@pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    yield found
-    found.close()
 
 
 def write(path: str, *sources: str) -> str:

@@ -12,23 +12,11 @@ import pytest
 
 from nbckpt.codecs import Canonical
 from nbckpt.values import keep, revive
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from tests.notebook import Notebook
 
 LEGACY: Any = np.random.mtrand
-
-
-@pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    yield found
-    found.close()
 
 
 def through(value: Any) -> Any:
