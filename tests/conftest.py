@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import coverage
 import pytest
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ def pytest_collection_modifyitems(
     left_out = [item for number, item in enumerate(items) if number % every]
     items[:] = items[::every]
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_sessionfinish() -> None:
+    """Save what this worker measured: one that is slow to end is killed by xdist."""
+    if (measured := coverage.Coverage.current()) is not None:
+        measured.save()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -200,6 +200,6 @@ def test_killed_worker_is_replaced_and_only_what_is_not_done_is_sent_again(
     again = [item for item, count in times.items() if count > 1]
     assert set(times) == set(range(60))
     assert 30 in again
-    # What else was in the broken pool, and nothing that was done.
-    assert set(again) <= set(range(30 - workers * AHEAD, 30 + workers * AHEAD))
+    # What else was in the broken pool, which the other worker may have taken far on.
+    assert len(again) <= workers * AHEAD
     assert max(times.values()) == 2
