@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 from nbckpt.errors import NbckptError, WaitingForAnswer
 
 if TYPE_CHECKING:
+    from nbckpt.current import current_run
     from nbckpt.decisions import check, decide, evidence, note, unknown
     from nbckpt.effects import effect, idempotency_key
     from nbckpt.loops import items
     from nbckpt.maps import map  # noqa: A004 - what it is
     from nbckpt.questions import ask
-    from nbckpt.transactions import relay, transaction
+    from nbckpt.transactions import receive, relay, transaction
 
 __all__ = [
     "NbckptError",
     "WaitingForAnswer",
     "ask",
     "check",
+    "current_run",
     "decide",
     "effect",
     "evidence",
@@ -32,6 +34,7 @@ __all__ = [
     "load_ipython_extension",
     "map",
     "note",
+    "receive",
     "relay",
     "transaction",
     "unknown",
@@ -42,6 +45,7 @@ __version__ = "0.1.0"
 HOMES = {
     "ask": "questions",
     "check": "decisions",
+    "current_run": "current",
     "decide": "decisions",
     "effect": "effects",
     "evidence": "decisions",
@@ -49,6 +53,7 @@ HOMES = {
     "items": "loops",
     "map": "maps",
     "note": "decisions",
+    "receive": "transactions",
     "relay": "transactions",
     "transaction": "transactions",
     "unknown": "decisions",

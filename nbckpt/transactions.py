@@ -159,6 +159,27 @@ def receive(connection: Any, message_id: str) -> Iterator[Receipt]:
     ------
     Receipt
         Run the body if it is ``pending``; don't commit inside.
+
+    Raises
+    ------
+    BadStep
+        If the connection can't be used for it; nothing was written.
+    StopForHuman
+        If the body itself ended the transaction.
+
+    Notes
+    -----
+    For the consumer, in any process, with or without a notebook: the ids stay in
+    `nbckpt_received` of its database. What the body does elsewhere is not undone when
+    it raises, and the message then counts as not received.
+
+    Examples
+    --------
+    ::
+
+        with nbckpt.receive(connection, message["id"]) as receipt:
+            if receipt.pending:
+                connection.execute("INSERT INTO told VALUES (?)", (message["batch"],))
     """
     target = target_of(connection)
     _make_tables(target, RECEIVED)
@@ -186,7 +207,7 @@ def relay(connection: Any, send: Callable[[str, Any], Any]) -> int:
     Notes
     -----
     Each message is sent at least once: killed after `send`, it is sent again under the
-    same id, which `nbckpt.transactions.receive` recognises. No transaction is open
+    same id, which `nbckpt.receive` recognises. No transaction is open
     while `send` runs. The order is that in which messages were emitted; among
     transactions that run at the same time it is not defined.
     """
