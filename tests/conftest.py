@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import coverage
 import pytest
 
+from nbckpt.modulestate import OWN
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -57,6 +59,8 @@ def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
                 patch.delenv(name)
         for name in FOLDERS:
             patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
+        # Each step would look through all modules of tests that this process has loaded.
+        OWN.add("tests")
         yield
 
 

@@ -11,6 +11,7 @@ import io
 import pickle
 import sys
 import types
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -277,4 +278,5 @@ def is_local(file: str | None) -> bool:
     inside = path.startswith((sys.base_prefix, sys.prefix)) or any(
         p in path for p in installed
     )
-    return path.endswith(".py") and not inside
+    # A module that a library makes up, such as torch.ops, names a file without a folder.
+    return path.endswith(".py") and not inside and Path(path).is_absolute()
