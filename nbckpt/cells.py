@@ -1,4 +1,7 @@
-"""The cells of a notebook file: their text, and their statements."""
+"""The cells of a notebook file: their text, and their statements.
+
+A Python script with ``# %%`` cells is a notebook, too; jupytext reads it.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,9 @@ from nbckpt.errors import BadNotebook
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+SCRIPT = ".py"
+ENDINGS = (".ipynb", SCRIPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,7 @@ def read_notebook(path: Path) -> Any:
     Parameters
     ----------
     path : Path
-        An ``.ipynb`` file.
+        An ``.ipynb`` file, or a ``.py`` one with ``# %%`` cells.
 
     Returns
     -------
@@ -39,14 +45,14 @@ def read_notebook(path: Path) -> Any:
     BadNotebook
         If the file is missing, empty or no notebook.
     """
-    import nbformat
-
-    read: Any = nbformat.read
+    read = _read_script if path.suffix == SCRIPT else _read_file
     try:
         with warnings.catch_warnings():
             # Old notebooks lack the ids of cells; they are added, that is all.
             warnings.simplefilter("ignore")
-            return read(path, 4)
+            return read(path)
+    except BadNotebook:
+        raise
     except FileNotFoundError:
         raise BadNotebook(f"there is no notebook {path}", "Check the path") from None
     except Exception as error:
@@ -55,6 +61,27 @@ def read_notebook(path: Path) -> Any:
             f"{path} is no readable notebook ({reason[0] if reason else 'empty'})",
             "Open it in Jupyter and save it again",
         ) from None
+
+
+def _read_file(path: Path) -> Any:
+    """Return what an ``.ipynb`` file holds."""
+    import nbformat
+
+    read: Any = nbformat.read
+    return read(path, 4)
+
+
+def _read_script(path: Path) -> Any:
+    """Return the cells of a script."""
+    try:
+        import jupytext
+    except ImportError:
+        raise BadNotebook(
+            f"{path} is a script, and jupytext, which reads its cells, is not installed",
+            "Install it: pip install 'nbckpt[jupytext]'",
+        ) from None
+    read: Any = jupytext.read
+    return read(path)
 
 
 def read_cells(path: Path) -> list[Cell]:

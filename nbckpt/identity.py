@@ -7,10 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from nbckpt.errors import BadStep
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from nbckpt.records import Overlap
+
+SESSION = "JPY_SESSION_NAME"
+"""Where servers and runners tell a kernel its notebook."""
+OWN = (
+    "NBCKPT_NOTEBOOK", "NBCKPT_JOB", "NBCKPT_RUN_ID", "NBCKPT_VERSION",
+    "NBCKPT_OVERLAP", "NBCKPT_STOP_ON_REDO",
+)  # fmt: skip
+PROGRAMS = {"jupyter-nbconvert", "nbconvert", "jupyter-execute"}
+"""Execute the notebook that their command line names, and tell the kernel nothing."""
+OUTPUTS = {"-o", "--output", "--output-dir", "--config"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +52,12 @@ def wish_of_environment() -> Wish:
     BadStep
         If there is no such overlap policy.
     """
+    told = told_to_this_kernel(starter())
     return Wish(
-        run_id=os.environ.get("NBCKPT_RUN_ID", ""),
-        version=os.environ.get("NBCKPT_VERSION", ""),
-        overlap=read_overlap(os.environ.get("NBCKPT_OVERLAP", "skip")),
-        stop_on_redo=bool(os.environ.get("NBCKPT_STOP_ON_REDO")),
+        run_id=told.get("NBCKPT_RUN_ID", ""),
+        version=told.get("NBCKPT_VERSION", ""),
+        overlap=read_overlap(told.get("NBCKPT_OVERLAP", "skip")),
+        stop_on_redo=bool(told.get("NBCKPT_STOP_ON_REDO")),
     )
 
 
@@ -53,11 +68,69 @@ class Identity:
     base: Path
     """Folder that relative paths are told from."""
     notebook: Path | None = None
+    job: str = ""
+    """What the notebook is run for; its runs are apart from those of other jobs."""
 
     @property
     def stem(self) -> str:
-        """The notebook's name without its ending."""
-        return self.notebook.stem if self.notebook else "notebook"
+        """What its runs are named after: the job, or the notebook without its ending."""
+        return self.job or (self.notebook.stem if self.notebook else "notebook")
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """The process that started this kernel."""
+
+    environment: Mapping[str, str]
+    """As it was when that process began."""
+    command: tuple[str, ...] = ()
+    folder: Path = Path()
+
+
+def starter() -> Starter:
+    """Return the process that started this kernel, as far as the system tells.
+
+    Returns
+    -------
+    Starter
+        Empty for a terminal, and where that process is gone or another user's.
+    """
+    try:
+        process = psutil.Process(int(os.environ.get("JPY_PARENT_PID", "")))
+        found = process.environ(), tuple(process.cmdline()), Path(process.cwd())
+    except (ValueError, OSError, psutil.Error):
+        return Starter({})
+    return Starter(*found)
+
+
+def told_to_this_kernel(by: Starter) -> dict[str, str]:
+    """Return the environment without what was told to a kernel around this one.
+
+    A notebook that executes another one hands its own environment on. What the process
+    that started this kernel had been told itself was not meant for this kernel.
+
+    Parameters
+    ----------
+    by : Starter
+        The process that started this kernel.
+
+    Returns
+    -------
+    dict
+        Variables by name.
+    """
+    around = by.environment
+    name = around.get(SESSION)
+    if not name:
+        return dict(os.environ)
+    # A user who names the notebook by hand, for a program to start, sets not both.
+    is_run = around.get("NBCKPT_NOTEBOOK") == name
+    doubtful = {SESSION, *OWN} if is_run else {SESSION}
+    return {
+        key: text
+        for key, text in os.environ.items()
+        if key not in doubtful or around.get(key) != text
+    }
 
 
 def identify(namespace: dict[str, Any]) -> Identity:
@@ -72,14 +145,41 @@ def identify(namespace: dict[str, Any]) -> Identity:
     -------
     Identity
         Without a notebook if nothing tells; the folder is then the kernel's.
+
+    Notes
+    -----
+    In this order: ``NBCKPT_NOTEBOOK``, VS Code's ``__vsc_ipynb_file__``,
+    ``JPY_SESSION_NAME`` of Jupyter's servers, the command line of ``jupyter nbconvert``
+    or ``jupyter execute``. The first one that is a file counts. Kernels of Colab are told
+    nothing: ``%nbckpt start NAME`` names their run.
     """
-    told = [os.environ.get("NBCKPT_NOTEBOOK"), namespace.get("__vsc_ipynb_file__")]
-    told.append(os.environ.get("JPY_SESSION_NAME"))
-    for name in told:
+    by = starter()
+    told = told_to_this_kernel(by)
+    job = told.get("NBCKPT_JOB", "")
+    names = (told.get("NBCKPT_NOTEBOOK"), namespace.get("__vsc_ipynb_file__"))
+    for name in (*names, told.get(SESSION), _executed(by)):
         path = Path(str(name)).absolute() if name else None
         if path is not None and path.is_file():
-            return Identity(path.parent, path)
-    return Identity(Path.cwd())
+            return Identity(path.parent, path, job)
+    return Identity(Path.cwd(), job=job)
+
+
+def _executed(by: Starter) -> str:
+    """Return the one notebook that the starter's command line names, if it executes it."""
+    if not PROGRAMS & {Path(word).name for word in by.command[:3]}:
+        return ""
+    found = {by.folder / word for word in _inputs(by.command)}
+    return str(found.pop()) if len(found) == 1 else ""
+
+
+def _inputs(command: tuple[str, ...]) -> Iterator[str]:
+    """Yield the notebooks of a command line, without what it writes."""
+    before = ""
+    for word in command:
+        is_value = before in OUTPUTS or word.startswith("-")
+        if word.endswith(".ipynb") and not is_value:
+            yield word
+        before = word
 
 
 def read_overlap(text: str) -> Overlap:

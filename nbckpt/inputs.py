@@ -18,6 +18,7 @@ from nbckpt.carried import carried
 from nbckpt.codecs import Canonical
 from nbckpt.modulestate import OWN, Names, home, is_own_module
 from nbckpt.overrides import set_attributes
+from nbckpt.proofs import Paths, refuse_elsewhere
 from nbckpt.reads import Reads, compile_body, environment_names, read_body
 from nbckpt.records import Fingerprint, Value
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from nbckpt.plan import Step
-    from nbckpt.proofs import Paths
     from nbckpt.trust import Secret
 
 Namespace = dict[str, Any]
@@ -273,6 +273,7 @@ class Inputs:
 
     def _files(self, step: Step, recorded: Fingerprint | None) -> dict[str, str]:
         """Return the digests of the files that a step reads."""
+        refuse_elsewhere(step.name, "reads", step.reads, self.paths)
         names = set(self.paths.expand(step.reads))
         if recorded is not None:
             names |= set(recorded.files)

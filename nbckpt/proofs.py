@@ -79,6 +79,16 @@ class Paths:
         except OSError as error:
             return f"unreadable: {error}"
 
+    def elsewhere(self, patterns: Iterable[str]) -> list[str]:
+        """Return the globs that mean files in the working folder only, and none here."""
+        if Path.cwd() == self.base:
+            return []
+        return [
+            pattern
+            for pattern in patterns
+            if glob.glob(pattern, recursive=True) and not self.expand([pattern])
+        ]
+
 
 class Writers:
     """Who wrote which file in a run.
@@ -258,6 +268,36 @@ def _finding(name: str, recorded: str, now: str) -> str:
     if now == ABSENT:
         return f"file {name!r} is missing"
     return f"file {name!r} was changed"
+
+
+def refuse_elsewhere(
+    step: str, option: str, patterns: Iterable[str], paths: Paths
+) -> None:
+    """Raise if a step declares files that lie where the kernel works, not where it says.
+
+    Parameters
+    ----------
+    step, option : str
+        Who declares them, for the message.
+    patterns : iterable of str
+        Globs.
+    paths : Paths
+        Names of files.
+
+    Raises
+    ------
+    CheckFailed
+        Front ends start kernels in different folders; what an option names is told from
+        the notebook's, so that it means the same in each of them.
+    """
+    wrong = paths.elsewhere(patterns)
+    if wrong:
+        there = os.path.relpath(wrong[0], paths.base)
+        raise CheckFailed(
+            f"step {step}: --{option} {wrong[0]} is told from the notebook's folder "
+            f"{paths.base}, and the kernel works in {Path.cwd()}",
+            f"Write --{option} {there}, or start the kernel in the notebook's folder",
+        )
 
 
 def evaluate_checks(checks: Iterable[str], namespace: dict[str, Any]) -> list[str]:

@@ -125,9 +125,9 @@ class Runner:
         running.touched = self.session.watch.stop()
         running.touched.settle(self.session.paths)
         require_settled(self.session.journal, self.session.run_id, running.step.name)
-        proofs.require_checks(
-            running.step.name, running.step.checks, self.session.namespace
-        )
+        step = running.step
+        proofs.refuse_elsewhere(step.name, "writes", step.writes, self.session.paths)
+        proofs.require_checks(step.name, step.checks, self.session.namespace)
         self.running = None
         begun.ended(None)
         current.end()

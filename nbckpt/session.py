@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import ambient, journal, keys, postures, runs, snapshots, variables
-from nbckpt.cells import parse_body, read_sources
+from nbckpt.cells import ENDINGS, parse_body, read_sources
 from nbckpt.checkpoints import Checkpoints, Restored
 from nbckpt.claims import Claims
 from nbckpt.codecs import Secrets
@@ -172,7 +172,7 @@ class Session:
     def _read_plan(self) -> PlanRecord | None:
         """Return the plan that the notebook's file holds, if its path is known."""
         notebook = self.identity.notebook
-        if notebook is None or notebook.suffix != ".ipynb":
+        if notebook is None or notebook.suffix not in ENDINGS:
             return None
         try:
             sources = read_sources(notebook)

@@ -296,6 +296,7 @@ class _Loop:
         replaces = order.overlap == "replace" and not self._deaths
         told = {
             "NBCKPT_NOTEBOOK": str(order.notebook),
+            "NBCKPT_JOB": "",
             "NBCKPT_STORE": str(order.folder),
             "NBCKPT_RUN_ID": self._run.run_id,
             "NBCKPT_OVERLAP": "replace" if replaces else "skip",

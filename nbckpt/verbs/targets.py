@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nbckpt.cells import ENDINGS
 from nbckpt.verbs.opening import DEFAULT, choose_run
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def notebook_named(target: str) -> Path | None:
     Path or None
         As it was written.
     """
-    return Path(target) if target.endswith(".ipynb") else None
+    return Path(target) if target.endswith(ENDINGS) else None
 
 
 def folder_of(store: str, target: str) -> Path:
