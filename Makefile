@@ -39,7 +39,7 @@ lint: $(VENV)/test.stamp ## format, lint, types, layers
 	$(BIN)/lint-imports
 
 unit: $(VENV)/test.stamp ## the tests of each module; a failure gets a second look, alone
-	$(BIN)/coverage run -m pytest $(SPREAD) worksteal --durations 15 $(UNIT) || \
+	$(BIN)/coverage run -m pytest $(SPREAD) loadscope --durations 15 $(UNIT) || \
 	  $(BIN)/coverage run -m pytest --last-failed --last-failed-no-failures none $(UNIT)
 
 sample: $(VENV)/browser.stamp ## each third of the long suites, and the browsers

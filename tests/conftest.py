@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import coverage
 import pytest
@@ -13,6 +13,8 @@ from nbckpt.modulestate import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from xdist.scheduler import LoadScopeScheduling
 
     from tests.notebook import Notebook
 
@@ -26,6 +28,13 @@ FOLDERS = (
 WHOLE_NOTEBOOKS = tuple(
     Path(__file__).with_name(name) for name in ("browser", "cases", "scenarios")
 )
+TOGETHER = {
+    "tests/outputs/test_kernel.py",
+    "tests/style/test_budgets.py",
+    "tests/test_codecs_types.py",
+    "tests/test_outputs.py",
+}
+"""Files whose tests share what is long to make."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +51,25 @@ def pytest_collection_modifyitems(
     left_out = [item for number, item in enumerate(items) if number % every]
     items[:] = items[::every]
     config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: Any
+) -> LoadScopeScheduling | None:
+    """Spread tests one by one; those of a class, or that share much, on one worker."""
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path, *names = nodeid.partition("[")[0].split("::")
+            if path in TOGETHER:
+                return path
+            return f"{path}::{names[0]}" if len(names) > 1 else nodeid
+
+    return Scheduling(config, log)
 
 
 def pytest_sessionfinish() -> None:

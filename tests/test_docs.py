@@ -49,13 +49,17 @@ def named_in(row: list[str]) -> list[str]:
 
 
 def exists(named: str) -> bool:
-    """Say whether there is a test ``FILE::NAME``, or ``FILE::NAME[CASE]``, that runs."""
+    """Say whether a test ``FILE::[CLASS::]NAME``, or ``FILE::NAME[CASE]``, runs."""
     file, _, rest = named.partition("::")
-    name, _, case = rest.partition("[")
+    whole, _, case = rest.partition("[")
+    owner, _, name = whole.rpartition("::")
     path = ROOT / "tests" / file
     if not path.is_file():
         return False
     body = ast.parse(path.read_text("utf-8")).body
+    if owner:
+        classes = [n for n in body if isinstance(n, ast.ClassDef) and n.name == owner]
+        body = [node for each in classes for node in each.body]
     found = [n for n in body if isinstance(n, ast.FunctionDef) and n.name == name]
     marks = [ast.unparse(mark) for node in found for mark in node.decorator_list]
     left_out = any(
@@ -167,6 +171,7 @@ def test_test_that_the_discipline_names_exists(named: str) -> None:
     "named",
     [
         "test_docs.py::test_of_nothing",
+        "test_docs.py::TestOfNothing::test_test_that_is_not_there_is_noticed",
         "test_of_nothing.py::test_docs",
         "cases/test_cases.py::test_case_behaves_as_it_states[no_such_case]",
     ],

@@ -79,38 +79,44 @@ def told(data: Rehearsal, kind: str) -> list[tuple[str, str]]:
     return [(f["step"], f["when"]) for f in data["findings"] if f["kind"] == kind]
 
 
-def test_file_that_is_appended_to_is_reported_twice_and_where_killed(
-    wrong: Rehearsal,
-) -> None:
-    assert told(wrong, "file") == [
-        ("", "twice"),
-        ("", "killed before the record of log"),
-    ]
-    words = [f["what"] for f in wrong["findings"] if f["kind"] == "file"]
-    assert words[0] == "file log.txt has grown from 4 to 8 bytes: written twice?"
+class TestWrongNotebook:
+    """Rehearsed once, on one worker."""
 
+    def test_file_that_is_appended_to_is_reported_twice_and_where_killed(
+        self, wrong: Rehearsal
+    ) -> None:
+        assert told(wrong, "file") == [
+            ("", "twice"),
+            ("", "killed before the record of log"),
+        ]
+        words = [f["what"] for f in wrong["findings"] if f["kind"] == "file"]
+        assert words[0] == "file log.txt has grown from 4 to 8 bytes: written twice?"
 
-def test_unseeded_draw_is_reported_once_as_another_value(wrong: Rehearsal) -> None:
-    """Chance is no work of a kill."""
-    assert told(wrong, "value") == [("draw", "twice")]
+    def test_unseeded_draw_is_reported_once_as_another_value(
+        self, wrong: Rehearsal
+    ) -> None:
+        """Chance is no work of a kill."""
+        assert told(wrong, "value") == [("draw", "twice")]
 
+    def test_post_that_nothing_guards_is_reported_as_doubled(
+        self, wrong: Rehearsal
+    ) -> None:
+        assert told(wrong, "effect") == [
+            ("pay", "twice"),
+            ("pay", "killed before the record of pay"),
+        ]
+        words = [f["what"] for f in wrong["findings"] if f["kind"] == "effect"]
+        assert words == [
+            "POST /paid was sent again (1 more)",
+            "POST /paid was doubled (1 more)",
+        ]
 
-def test_post_that_nothing_guards_is_reported_as_doubled(wrong: Rehearsal) -> None:
-    assert told(wrong, "effect") == [
-        ("pay", "twice"),
-        ("pay", "killed before the record of pay"),
-    ]
-    words = [f["what"] for f in wrong["findings"] if f["kind"] == "effect"]
-    assert words == [
-        "POST /paid was sent again (1 more)",
-        "POST /paid was doubled (1 more)",
-    ]
-
-
-def test_nothing_else_is_reported_and_each_boundary_was_tried(wrong: Rehearsal) -> None:
-    assert len(wrong["findings"]) == 5
-    assert (wrong["ok"], wrong["kills"]) == (False, 6)
-    assert wrong["steps"] == ["log", "draw", "pay"]
+    def test_nothing_else_is_reported_and_each_boundary_was_tried(
+        self, wrong: Rehearsal
+    ) -> None:
+        assert len(wrong["findings"]) == 5
+        assert (wrong["ok"], wrong["kills"]) == (False, 6)
+        assert wrong["steps"] == ["log", "draw", "pay"]
 
 
 def test_notebook_that_repeats_well_is_clean_and_knows_that_it_is_rehearsed(
