@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Namespace = dict[str, Any]
+SLOTS = (
+    "__name__", "__qualname__", "__annotations__", "__kwdefaults__", "__defaults__",
+    "__module__", "__doc__",
+)  # fmt: skip
+"""What a function has apart from its code, its closure and attributes of its own."""
 
 
 @dataclass(slots=True)
@@ -199,12 +204,15 @@ def reduce_function(pickler: cloudpickle.Pickler, function: types.FunctionType) 
         Code, defaults and closure travel; globals don't.
     """
     code, _, name, defaults, _ = pickler._function_getnewargs(function)
-    state, slots = cloudpickle._function_getstate(function)
-    slots["__globals__"] = {}
-    # What is imported by now is an accident of the moment, and no part of the function.
-    slots["_cloudpickle_submodules"] = []
+    # cloudpickle would look through all loaded modules for those that the function may
+    # use: an accident of the moment, which is no part of it, and slow.
+    slots: dict[str, Any] = {slot: getattr(function, slot) for slot in SLOTS}
+    # Strings of their own: whether equal ones are one object differs between processes.
+    slots |= {slot: "".join(slots[slot]) for slot in ("__name__", "__qualname__")}
+    slots |= {"__globals__": {}, "_cloudpickle_submodules": []}
     # The cells themselves travel, so that functions which share one share it again.
     slots["__closure__"] = None
+    state = {"".join(key): value for key, value in vars(function).items()}
     arguments = (code, _LiveNamespace(), name, defaults, function.__closure__)
     return (
         cloudpickle._make_function,
