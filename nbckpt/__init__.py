@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nbckpt.effects import effect, idempotency_key
     from nbckpt.loops import items
     from nbckpt.maps import map  # noqa: A004 - what it is
+    from nbckpt.panel.widget import progress
     from nbckpt.questions import ask
     from nbckpt.transactions import receive, relay, transaction
 
@@ -34,6 +35,7 @@ __all__ = [
     "load_ipython_extension",
     "map",
     "note",
+    "progress",
     "receive",
     "relay",
     "transaction",
@@ -53,6 +55,7 @@ HOMES = {
     "items": "loops",
     "map": "maps",
     "note": "decisions",
+    "progress": "panel.widget",
     "receive": "transactions",
     "relay": "transactions",
     "transaction": "transactions",

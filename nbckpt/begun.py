@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 class Loop(Protocol):
     """A loop that is told how its body's step ended."""
 
+    @property
+    def ledger(self) -> Ledger:
+        """How far it is."""
+
     def ended(self, error: BaseException | None) -> None:
         """Write what is pending, and which item failed."""
 
@@ -99,6 +103,11 @@ def identity(place: Place, name: str) -> tuple[str, str]:
 def note(loop: Loop) -> None:
     """Take note of a loop whose name was given by `identity`."""
     _begun[-1].loops.append(loop)
+
+
+def running() -> list[Loop]:
+    """Return the loops of the body that runs; safe to call from any thread."""
+    return [loop for body in list(_begun) for loop in list(body.loops)]
 
 
 def begin_again() -> None:

@@ -24,6 +24,8 @@ from IPython.core.magic import (
 
 from nbckpt import buttons, current, verbs
 from nbckpt.errors import BadStep
+from nbckpt.panel.live import Panel, panels
+from nbckpt.panel.preference import NbCkpt
 from nbckpt.plan import EXAMPLE, step_line, step_parser
 from nbckpt.reads import seeds
 from nbckpt.runner import Runner
@@ -208,6 +210,8 @@ class Hooks:
         self.session = Session(shell)
         current.enter(self.session)
         self.runner = Runner(self.session)
+        self.preference = NbCkpt(parent=shell)
+        self.panel = Panel(self.session, self.preference)
         self.trial: Any = None
         self._bodies: dict[int, list[ast.stmt]] = {}
         self._count = 0
@@ -222,11 +226,15 @@ class Hooks:
 
     def begin(self, line: str, number: int) -> bool:
         """Begin a step; return whether its body must run."""
-        return self.runner.begin(line, self._bodies.get(number, []))
+        must_run = self.runner.begin(line, self._bodies.get(number, []))
+        self.panel.begun(self.runner)
+        return must_run
 
     def commit(self) -> None:
         """End a step whose body returned."""
+        self.panel.count()
         self.runner.commit()
+        self.panel.committed(self.runner)
 
     def trials(self) -> Any:
         """Yield the trials of a step with ``--retries``."""
@@ -255,6 +263,8 @@ class Hooks:
         """Take note of the cell that runs."""
         self.session.silent = bool(info.silent)
         source = info.raw_cell or ""
+        if "load_ext nbckpt" in source:
+            self.panel.ask("load")
         if step_line(source) is None:
             self.session.note_source(source)
 
@@ -267,16 +277,19 @@ class Hooks:
         self._depth = max(self._depth - 1, 0)
         if self._depth:
             return
+        result = getattr(self.shell, "last_execution_result", None)
+        error = getattr(result, "error_in_exec", None) or sys.exc_info()[1]
+        step = self.runner.entered
         try:
-            result = getattr(self.shell, "last_execution_result", None)
-            self.runner.fail(
-                getattr(result, "error_in_exec", None) or sys.exc_info()[1]
-            )
+            self.panel.count()
+            self.runner.fail(error)
+            self.panel.ended(step, error)
         except KeyboardInterrupt:
             # A second interrupt while the first one is recorded would end the kernel.
             return
         while current.asked:
             buttons.offer(self.session, current.asked.pop())
+        buttons.offer_settling(self.session, step, self.runner.last.get(step), error)
 
 
 @magics_class
@@ -297,6 +310,8 @@ class StepMagics(Magics):
     def nbckpt(self, line: str) -> None:
         """Run a verb, such as ``start``, ``status`` or ``explain``."""
         text = verbs.in_notebook(self.hooks.session, line)
+        if line.split()[:1] == ["start"]:
+            self.hooks.panel.ask("start")
         if text:
             print(text)  # noqa: T201 - the answer to what was asked
 
@@ -316,6 +331,9 @@ def load(shell: Any) -> None:
         return
     hooks = Hooks(shell)
     hooks.session.names.install()
+    hooks.panel.ask("load")
+    panels[:] = [hooks.panel]
+    shell.configurables.append(hooks.preference)
     shell.user_ns[HOOKS] = hooks
     shell.user_ns_hidden[HOOKS] = hooks
     shell.input_transformers_cleanup.append(transform_line)
@@ -350,6 +368,9 @@ def unload(shell: Any) -> None:
     for kind in ("line", "cell"):
         for name in ("step", "%step", "nbckpt"):
             shell.magics_manager.magics[kind].pop(name, None)
+    hooks.panel.close()
+    panels.clear()
+    shell.configurables.remove(hooks.preference)
     hooks.session.names.uninstall()
     hooks.session.release()
     current.enter(None)

@@ -50,6 +50,13 @@ class Runner:
     ----------
     session : Session
         The kernel's hold on its run.
+
+    Attributes
+    ----------
+    entered : str
+        The step that the running cell began, whatever became of it; empty if none.
+    last : dict
+        Step → what was decided about it last.
     """
 
     def __init__(self, session: Session) -> None:
@@ -57,6 +64,7 @@ class Runner:
         self.running: Running | None = None
         self.unsaved: Running | None = None
         self.last: dict[str, Decision] = {}
+        self.entered = ""
 
     def begin(self, line: str, statements: list[Any]) -> bool:
         """Decide what happens to a step; called where its body begins.
@@ -85,6 +93,7 @@ class Runner:
         step, body = read_step(line), Body.of(statements)
         self.session.hold()
         self.session.enter(step, body)
+        self.entered = step.name
         if self._save_again(step, body):
             return False
         situation = self._look(step, body)
@@ -159,7 +168,7 @@ class Runner:
         error : BaseException or None
             What it raised.
         """
-        running, self.running = self.running, None
+        running, self.running, self.entered = self.running, None, ""
         if running is None:
             return
         current.end()
@@ -173,7 +182,7 @@ class Runner:
         parts = (type(error).__name__, masked(str(error)))
         text = ": ".join(part for part in parts if part)
         try:
-            self.session.journal.fail(running.step.name, _state(error), text[:2000])
+            self.session.journal.fail(running.step.name, state_of(error), text[:2000])
         except (Fenced, NbckptError) as failure:
             sys.stderr.write(f"nbckpt: {failure}\n")
         if isinstance(error, WaitingForAnswer):
@@ -300,8 +309,19 @@ def _may_pass(error: BaseException) -> bool:
     return isinstance(error, Exception)
 
 
-def _state(error: BaseException | None) -> StepState:
-    """Return where a step stands whose body raised."""
+def state_of(error: BaseException | None) -> StepState:
+    """Return where a step stands whose body raised.
+
+    Parameters
+    ----------
+    error : BaseException or None
+        What it raised; None: nobody knows.
+
+    Returns
+    -------
+    StepState
+        Failed, interrupted, or waiting for a human.
+    """
     if isinstance(error, StopForHuman):
         return StepState.WAITING
     if isinstance(error, KeyboardInterrupt) or "Cancelled" in type(error).__name__:

@@ -8,15 +8,32 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt import settling
-from nbckpt.buttons import Buttons, has_reader
+from nbckpt.buttons import (
+    Buttons,
+    Choice,
+    again_from,
+    answers_of,
+    has_reader,
+    words_on,
+)
 from nbckpt.history import Reader
-from nbckpt.records import Question, RunRecord
+from nbckpt.records import (
+    EffectRecord,
+    EffectState,
+    PlannedStep,
+    PlanRecord,
+    Question,
+    RunRecord,
+)
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.notebook import Notebook
+
+LOST = EffectRecord("r-1", "a", "charge", "", "k-1", EffectState.INTENT, 1.0, 1.0, 1, 1)
 ASKED = Question("r-1", "go", "Go <on>?", "a", "", ("yes", "no"), 1.0)
 
 
@@ -28,16 +45,25 @@ def session(tmp_path: Path) -> Any:
     store = open_store()
     store.transact(lambda tx: tx.put("run/r-1", RunRecord("r-1").to_json()))
     store.transact(settling.question(ASKED))
+    plan = PlanRecord((PlannedStep(1, "a", ""), PlannedStep(2, "b", "")))
+    store.transact(lambda tx: tx.put("plan/r-1", plan.to_json()))
+    store.transact(lambda tx: tx.put("effect/r-1/a/k-1", LOST.to_json()))
     store.close()
     return SimpleNamespace(is_held=False, open_store=open_store, silent=False)
 
 
 def shown(session: Any, asked: Question, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return buttons, and what their display was last updated with."""
+    return offered(session, asked.text, answers_of(asked), monkeypatch)
+
+
+def offered(
+    session: Any, text: str, choices: list[Choice], monkeypatch: pytest.MonkeyPatch
+) -> Any:
     seen: dict[str, Any] = {}
     handle = SimpleNamespace(update=lambda data, **_: seen.update(data))
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: handle)
-    buttons = Buttons(session, asked)
+    buttons = Buttons(session, text, choices)
     buttons.show()
     return buttons, seen
 
@@ -104,6 +130,139 @@ def _full(error: Exception) -> Any:
         raise error
 
     return transact
+
+
+def test_button_says_which_command_does_the_same(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buttons, _ = shown(session, ASKED, monkeypatch)
+    commands = buttons.box.children[2].value
+    assert "nbckpt answer r-1 go yes" in commands
+    assert "nbckpt answer r-1 go no" in commands
+
+
+def test_question_with_one_option_has_one_button_and_no_field(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Question("r-1", "ok", "Seen?", "a", "", ("ok",))
+    buttons, _ = shown(session, asked, monkeypatch)
+    [button] = buttons.box.children[1].children
+    assert button.description == "ok"
+
+
+@pytest.mark.parametrize(
+    ("number", "state", "word"),
+    [
+        (0, EffectState.DONE, "done"),
+        (1, EffectState.FAILED, "not-done"),
+        (2, EffectState.INTENT, "redo"),
+    ],
+)
+def test_click_settles_an_effect_as_resolve_does(
+    session: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    state: EffectState,
+    word: str,
+) -> None:
+    buttons, seen = offered(session, "did it?", words_on(LOST), monkeypatch)
+    buttons.box.children[1].children[number].click()
+    [found] = effects(session)
+    assert (found.state, found.answer and found.answer.word) == (state, word)
+    assert f"effect charge of step a, run r-1: {word}" in seen["text/plain"]
+    assert f"nbckpt resolve r-1 k-1 --{word}" in buttons.box.children[2].value
+
+
+def test_click_on_an_effect_that_was_settled_meanwhile_changes_nothing(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buttons, seen = offered(session, "did it?", words_on(LOST), monkeypatch)
+    other, _ = offered(session, "did it?", words_on(LOST), monkeypatch)
+    other.box.children[1].children[0].click()
+    buttons.box.children[1].children[1].click()
+    [found] = effects(session)
+    assert found.state is EffectState.DONE
+    assert "was settled meanwhile: done, said by" in seen["text/plain"]
+
+
+@pytest.mark.parametrize(("number", "steps"), [(0, ["a"]), (1, ["a", "b"])])
+def test_click_has_steps_run_again(
+    session: Any, monkeypatch: pytest.MonkeyPatch, number: int, steps: list[str]
+) -> None:
+    buttons, seen = offered(session, "stopped", again_from("r-1", "a"), monkeypatch)
+    buttons.box.children[1].children[number].click()
+    store = session.open_store()
+    reader = Reader(store)
+    assert [step for step in "ab" if reader.mark("r-1", step).rerun] == steps
+    store.close()
+    assert "again next time" in seen["text/plain"]
+
+
+def effects(session: Any) -> list[EffectRecord]:
+    store = session.open_store()
+    found = Reader(store).effects("r-1")
+    store.close()
+    return found
+
+
+UNKNOWN = """\
+%%step pay
+import nbckpt
+
+def perform():
+    raise {error}
+
+nbckpt.effect("charge", perform)"""
+
+
+@pytest.fixture
+def offers(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the buttons that are shown in a notebook where somebody can click."""
+    found: list[Any] = []
+
+    def buttons(_: Any, text: str, choices: list[Choice]) -> Any:
+        return SimpleNamespace(show=lambda: found.append((text, choices)))
+
+    parent = {"content": {"allow_stdin": True}}
+    monkeypatch.setattr("nbckpt.buttons.Buttons", buttons)
+    monkeypatch.setattr(notebook.shell, "kernel", object(), raising=False)
+    monkeypatch.setattr(notebook.shell, "get_parent", lambda: parent, raising=False)
+    return found
+
+
+def test_effect_of_unknown_outcome_is_offered_where_the_step_stops(
+    notebook: Notebook, offers: list[Any]
+) -> None:
+    cell = UNKNOWN.format(error="OSError('lost')")
+    notebook.error(cell)
+    assert offers == []
+    notebook.error(cell)
+    [(text, choices)] = offers
+    assert "charge" in text
+    assert [choice.word for choice in choices] == [
+        "It happened", "It did not happen", "Do it again",
+    ]  # fmt: skip
+
+
+def test_step_that_must_not_be_redone_is_offered_again_from_here(
+    notebook: Notebook, offers: list[Any]
+) -> None:
+    cell = "%%step a --stop-on-redo\nassert False"
+    notebook.error(cell)
+    notebook.error(cell)
+    [(text, choices)] = offers
+    assert "attempted and not completed" in text
+    assert choices[1].word == "Run again from here on"
+    store = notebook.session.store
+    assert "runs again next time" in choices[0].act(store, "")
+
+
+def test_error_of_the_users_own_offers_nothing(
+    notebook: Notebook, offers: list[Any]
+) -> None:
+    notebook.error("1 / 0")
+    notebook.error("%%step a\n1 / 0")
+    assert offers == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.credentials import masked
-from nbckpt.errors import BadStep, NotFound, RunHeld
+from nbckpt.errors import AlreadySettled, BadStep, NotFound, RunHeld
 from nbckpt.history import Reader, revived
 from nbckpt.leases import standing
 from nbckpt.lines import add_line
@@ -32,6 +32,8 @@ class Said:
     value: str | None = None
     """The outcome, as JSON or plain text; None: none, or the recorded one."""
     why: str = ""
+    seen: EffectRecord | None = None
+    """The effect as it was when it was said; None: however it is."""
 
 
 def read_said(done: str | None, *, not_done: bool, redo: bool, why: str = "") -> Said:
@@ -76,15 +78,12 @@ def resolve(store: Store, run: RunRecord, effect: str, said: Said) -> str:
 
     Parameters
     ----------
-    store : Store
-        The user's own store.
-    run : RunRecord
-        The run.
+    store, run : Store, RunRecord
+        The run, and the user's own store that holds it.
     effect : str
         The effect's name or key.
     said : Said
-        ``done``: it happened, and the request that the notebook makes next is the one
-        that was made; ``not-done``: it is performed; ``redo``: it is performed again.
+        ``done``: by the request that comes next; ``not-done``, ``redo``: it is performed.
 
     Returns
     -------
@@ -97,6 +96,8 @@ def resolve(store: Store, run: RunRecord, effect: str, said: Said) -> str:
         If the run has no such effect, or several of that name.
     RunHeld
         If the step is running: the effect may be happening at this moment.
+    AlreadySettled
+        If it is not any more as it was seen.
     """
     reader = Reader(store)
     found = _named(reader, run, effect)
@@ -106,6 +107,7 @@ def resolve(store: Store, run: RunRecord, effect: str, said: Said) -> str:
 
     def change(transaction: Transaction) -> EffectRecord:
         now = revived(EffectRecord, transaction.get(path))
+        _check_seen(now, said.seen)
         new = _answered(now, said, answer)
         transaction.put(path, new.to_json())
         detail = {
@@ -120,6 +122,18 @@ def resolve(store: Store, run: RunRecord, effect: str, said: Said) -> str:
     return (
         f"effect {found.name} of step {found.step}, run {run.run_id}: {said.word}, "
         f"said by {answer.who}. Then: {_next(reader, run, found.step)}"
+    )
+
+
+def _check_seen(effect: EffectRecord, seen: EffectRecord | None) -> None:
+    """Refuse a word about an effect that somebody else settled meanwhile."""
+    if seen in (None, effect):
+        return
+    answer = effect.answer
+    said = f": {answer.word}, said by {answer.who}" if answer else ""
+    raise AlreadySettled(
+        f"effect {effect.name} of step {effect.step} was settled meanwhile{said}",
+        "That stands",
     )
 
 

@@ -183,7 +183,7 @@ def status(reader: Reader, run: RunRecord, now: float | None = None) -> Status:
         unknowns=open_points(reader, run),
         store=_store(reader),
         placement=placement.to_json() if placement else None,
-        resume="" if state in OVER else _resume(run),
+        resume="" if state in OVER else resume_command(run),
     )
 
 
@@ -345,8 +345,19 @@ def _store(reader: Reader) -> StoreState:
     )
 
 
-def _resume(run: RunRecord) -> str:
-    """Return the command that goes on with a run."""
+def resume_command(run: RunRecord) -> str:
+    """Return the command that goes on with a run.
+
+    Parameters
+    ----------
+    run : RunRecord
+        The run.
+
+    Returns
+    -------
+    str
+        In words where the notebook's file is not known.
+    """
     if not run.notebook:
         return "run the notebook top to bottom"
     return f"nbckpt run {run.notebook} --run-id {run.run_id}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 QUICKSTART = Path(__file__).parents[2] / "notebooks" / "quickstart.ipynb"
 VICTIM = "forest"
 FOREST = 7
-"""The victim's place among the code cells; the longest step."""
+"""The victim's place among the code cells; the longest step. The panel stands in 0."""
 
 
 def test_quickstart_survives_a_kill_in_its_longest_step(
@@ -29,11 +29,11 @@ def test_quickstart_survives_a_kill_in_its_longest_step(
     assert states(folder)[VICTIM] == "interrupted"
 
     second = page.run_all_and_wait(300)
-    assert second[:FOREST] == first[:FOREST]
+    assert second[1:FOREST] == first[1:FOREST]
     assert all(second[FOREST:])
     page.save()
     page.reload()
     assert page.outputs() == second
     page.restart()
-    assert page.run_all_and_wait(300) == second
+    assert page.run_all_and_wait(300)[1:] == second[1:]
     assert set(states(folder).values()) == {"completed"}

@@ -1,0 +1,180 @@
+"""The panel as HTML: no script, readable without its style, all text escaped.
+
+An untrusted notebook loses the style; the table, its words and the details stay.
+"""
+
+from __future__ import annotations
+
+import html
+from functools import lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from nbckpt.panel.style import CSS
+from nbckpt.panel.view import Fold, lines
+from nbckpt.panel.words import head_words, items_words, running_words, time_words
+from nbckpt.verbs.pages import duration, printable
+
+if TYPE_CHECKING:
+    from nbckpt.panel.view import LoopView, RunView, StepView
+
+COLUMNS = ("Step", "State", "What is known of it", "Time")
+
+
+def escaped(text: str) -> str:
+    """Return any text as HTML that shows it and does nothing.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        Safe between tags and in an attribute; without marks that turn the reading order.
+    """
+    return html.escape(printable(text))
+
+
+def head_html(view: RunView) -> str:
+    """Return how far a run is, and which step runs.
+
+    Parameters
+    ----------
+    view : RunView
+        The run.
+
+    Returns
+    -------
+    str
+        A section; the steps bring the style along.
+    """
+    name = escaped(view.run_id or "nbckpt")
+    words = " \N{MIDDLE DOT} ".join(map(escaped, head_words(view)))
+    return (
+        f'<section class="nbckpt" aria-label="nbckpt, run {name}">'
+        f"<p><b>{name}</b> \N{MIDDLE DOT} {words}</p>{_bar(view)}{_now(view)}</section>"
+    )
+
+
+def _bar(view: RunView) -> str:
+    """Return the states of all steps as one bar; the words beside it say the same."""
+    groups = ((state, len(list(found))) for state, found in groupby(
+        view.steps, lambda step: step.state
+    ))  # fmt: skip
+    parts = "".join(
+        f'<i class="{state}" style="flex:{count}"></i>' for state, count in groups
+    )
+    return f'<div class="bar" aria-hidden="true">{parts}</div>'
+
+
+def _now(view: RunView) -> str:
+    """Return the step that runs."""
+    step = view.running
+    if step is None:
+        return ""
+    words = escaped(running_words(step, view.at))
+    counts = "".join(f" \N{MIDDLE DOT} {_items(loop, step)}" for loop in view.items)
+    return (
+        f'<p class="now running">{_icon(step)} <b>{escaped(step.name)}</b> '
+        f"{words}{counts}</p>"
+    )
+
+
+def _items(loop: LoopView, step: StepView) -> str:
+    """Return how far a loop is, with a bar if its end is known."""
+    words = escaped(items_words(loop))
+    if not loop.total:
+        return words
+    label = f"items of {escaped(step.name)}, loop {escaped(loop.name)}"
+    return (
+        f'<progress max="{loop.total}" value="{min(loop.done, loop.total)}" '
+        f'aria-label="{label}"></progress> {words}'
+    )
+
+
+def steps_html(view: RunView) -> str:
+    """Return the steps of a run, and the command that goes on with it.
+
+    Parameters
+    ----------
+    view : RunView
+        The run.
+
+    Returns
+    -------
+    str
+        The style, and a section with a table.
+    """
+    name = escaped(view.run_id or "nbckpt")
+    head = "".join(f'<th scope="col">{column}</th>' for column in COLUMNS)
+    rows = "".join(
+        _fold(line) if isinstance(line, Fold) else _row(line)
+        for line in lines(view.steps)
+    )
+    return (
+        f"<style>{CSS}</style>"
+        f'<section class="nbckpt" aria-label="steps of run {name}"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f"{_foot(view)}</section>"
+    )
+
+
+def _foot(view: RunView) -> str:
+    """Return how to go on."""
+    if not view.resume:
+        return ""
+    return (
+        "<p>To go on after a crash: run all cells, or "
+        f"<code>{escaped(view.resume)}</code></p>"
+    )
+
+
+def _icon(line: StepView | Fold) -> str:
+    """Return the icon of a state; its word stands beside it."""
+    return f'<span class="icon" aria-hidden="true">{line.state.icon}</span>'
+
+
+@lru_cache(maxsize=1024)
+def _row(step: StepView) -> str:
+    """Return the line of a step; most are as they were at the last look."""
+    return (
+        f'<tr class="{step.state}">'
+        f'<th scope="row">{step.number} {escaped(step.name)}</th>'
+        f'<td class="state">{_icon(step)} {step.state.word}</td>'
+        f"<td>{_known(step)}</td>"
+        f'<td class="time">{escaped(time_words(step))}</td></tr>'
+    )
+
+
+def _known(step: StepView) -> str:
+    """Return why a step ran or stopped, its items, and its evidence to open."""
+    parts = [escaped(items_words(loop)) for loop in step.loops]
+    if step.why:
+        parts.append(escaped(step.why))
+    found = "<br>".join(parts)
+    if step.evidence:
+        pieces = len(step.evidence)
+        title = "evidence" if pieces == 1 else f"evidence: {pieces} pieces"
+        each = "".join(f"<li><code>{escaped(one)}</code></li>" for one in step.evidence)
+        found += f"<details><summary>{title}</summary><ul>{each}</ul></details>"
+    return found
+
+
+def _fold(fold: Fold) -> str:
+    """Return the line of a stretch of steps, which opens into their names."""
+    steps = fold.steps
+    each = "".join(
+        f"<li>{step.number} {escaped(step.name)} {escaped(time_words(step))}</li>"
+        for step in steps
+    )
+    seconds = fold.saved or fold.seconds
+    time = f"{'saved ' if fold.saved else ''}{duration(seconds)}" if seconds else ""
+    return (
+        f'<tr class="{fold.state}">'
+        f'<th scope="row">{steps[0].number} to {steps[-1].number}</th>'
+        f'<td class="state">{_icon(fold)} {fold.state.word}</td>'
+        f"<td><details><summary>{len(steps)} steps</summary><ul>{each}</ul></details>"
+        f'</td><td class="time">{time}</td></tr>'
+    )

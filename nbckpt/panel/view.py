@@ -1,0 +1,199 @@
+"""What a panel shows of a run, as values: no disk, no clock, no kernel."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANY_STEPS = 12
+"""Up to so many steps each has a line of its own, whatever its state."""
+LONG = 4
+"""So many quiet steps in a row fold into one line, where there are many steps."""
+
+
+class State(enum.StrEnum):
+    """Where a step stands, as people see it."""
+
+    SKIPPED = "skipped"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    WAITING = "waiting"
+    STALE = "stale"
+    AGAIN = "again"
+    PENDING = "pending"
+
+    @property
+    def icon(self) -> str:
+        """A sign that is no colour."""
+        return LOOKS[self][0]
+
+    @property
+    def word(self) -> str:
+        """The state in words."""
+        return LOOKS[self][1]
+
+
+LOOKS = {
+    State.SKIPPED: ("\N{CLOCKWISE TOP SEMICIRCLE ARROW}", "verified, skipped"),
+    State.RUNNING: ("\N{BLACK RIGHT-POINTING SMALL TRIANGLE}", "running"),
+    State.DONE: ("\N{CHECK MARK}", "done"),
+    State.FAILED: ("\N{MULTIPLICATION X}", "failed"),
+    State.INTERRUPTED: ("!", "interrupted"),
+    State.WAITING: ("?", "waiting for a human"),
+    State.STALE: ("\N{NOT EQUAL TO}", "stale"),
+    State.AGAIN: ("\N{CLOCKWISE OPEN CIRCLE ARROW}", "runs again"),
+    State.PENDING: ("\N{WHITE CIRCLE}", "pending"),
+}
+PASSED = frozenset({State.SKIPPED, State.DONE, State.AGAIN})
+"""States of a step that this pass need not come to any more, if it came to it."""
+QUIET = frozenset({State.SKIPPED, State.DONE, State.PENDING})
+"""States that need nobody's eye."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopView:
+    """How far a loop over items is."""
+
+    name: str
+    done: int
+    total: int | None = None
+    """None: the number of items is not known."""
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One step."""
+
+    number: int
+    name: str
+    state: State = State.PENDING
+    seconds: float = 0.0
+    """Time that its body took."""
+    started_at: float = 0.0
+    expected: float = 0.0
+    """Time that its body took last; 0: it never completed."""
+    saved: float = 0.0
+    why: str = ""
+    """Why it ran, failed, waits or runs again."""
+    evidence: tuple[str, ...] = ()
+    loops: tuple[LoopView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run."""
+
+    run_id: str = ""
+    steps: tuple[StepView, ...] = ()
+    began: float = 0.0
+    """When this kernel came to its first step; 0: not yet."""
+    at: float = 0.0
+    """When this was so, in seconds since the epoch."""
+    resume: str = ""
+    """Command that goes on with the run after a crash."""
+    items: tuple[LoopView, ...] = ()
+    """How far the loops of the running step are at this moment."""
+
+    @property
+    def done(self) -> int:
+        """Number of steps with a checkpoint that stands."""
+        return sum(step.state in PASSED for step in self.steps)
+
+    @property
+    def saved(self) -> float:
+        """Seconds that the bodies of the skipped steps had taken."""
+        return sum(step.saved for step in self.steps)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since this kernel came to its first step."""
+        return max(self.at - self.began, 0.0) if self.began else 0.0
+
+    @property
+    def running(self) -> StepView | None:
+        """The step whose body runs."""
+        found = [step for step in self.steps if step.state is State.RUNNING]
+        return found[0] if found else None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are still expected; None where history does not tell."""
+        found = [self._left_of(step) for step in self.steps]
+        if not any(found) or None in found:
+            return None
+        return sum(seconds or 0.0 for seconds in found)
+
+    def _left_of(self, step: StepView) -> float | None:
+        """Return the seconds that a step is expected to take from now on."""
+        if step.state in PASSED:
+            return 0.0
+        if not step.expected:
+            return None
+        ran = self.at - step.started_at if step.state is State.RUNNING else 0.0
+        return max(step.expected - ran, 0.0)
+
+    def step(self, name: str) -> StepView:
+        """Return a step; one that is not known yet comes after all others."""
+        found = [step for step in self.steps if step.name == name]
+        return found[0] if found else StepView(len(self.steps) + 1, name)
+
+    def put(self, step: StepView) -> RunView:
+        """Return the run with a step as it is now."""
+        if all(step.name != other.name for other in self.steps):
+            return replace(self, steps=(*self.steps, step))
+        changed = (step if step.name == other.name else other for other in self.steps)
+        return replace(self, steps=tuple(changed))
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Steps in a row that share a quiet state."""
+
+    steps: tuple[StepView, ...]
+
+    @property
+    def state(self) -> State:
+        """The state that they share."""
+        return self.steps[0].state
+
+    @property
+    def seconds(self) -> float:
+        """Time that their bodies took."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def saved(self) -> float:
+        """Seconds saved by them."""
+        return sum(step.saved for step in self.steps)
+
+
+def lines(steps: tuple[StepView, ...]) -> Iterator[StepView | Fold]:
+    """Yield the lines of a list of steps; long quiet stretches are one line.
+
+    Parameters
+    ----------
+    steps : tuple of StepView
+        All steps of a run.
+
+    Yields
+    ------
+    StepView or Fold
+        In order.
+    """
+    if len(steps) <= MANY_STEPS:
+        yield from steps
+        return
+    for state, group in groupby(steps, lambda step: step.state):
+        found = tuple(group)
+        if state in QUIET and len(found) >= LONG:
+            yield Fold(found)
+        else:
+            yield from found
