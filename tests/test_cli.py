@@ -43,7 +43,7 @@ READING = [
     "handover",
 ]
 CHANGING = ["rerun load", "accept load", "gc", "trust"]
-STORELESS = {"lint", "rehearse"}
+STORELESS = {"annotate", "lint", "rehearse"}
 WATCHING = {"monitor"}
 HEAVY = {"numpy", "pandas", "nbclient", "nbformat", "IPython", "rich", "matplotlib"}
 

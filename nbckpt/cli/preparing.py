@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,10 +15,36 @@ from nbckpt.verbs.pages import printable
 
 if TYPE_CHECKING:
     from nbckpt import headless
-    from nbckpt.verbs import linting
+    from nbckpt.verbs import annotation, linting
 else:
+    annotation = late("nbckpt.verbs.annotation")
     headless = late("nbckpt.headless")
     linting = late("nbckpt.verbs.linting")
+
+
+@click.command("annotate")
+@click.argument("notebook")
+@click.option(
+    "--by",
+    type=click.Choice(["cell", "heading"]),
+    default="cell",
+    help="What becomes a step: each code cell (default), or all under one heading.",
+)
+@click.option("--write", is_flag=True, help="Change the notebook.")
+@json_option
+def annotate_command(notebook: str, by: Any, *, write: bool, as_json: bool) -> None:
+    """Turn a plain notebook into steps: shown as a diff, written with --write.
+
+    Names come from the headings; the files that the source writes out become --reads and
+    --writes. Cells that only import, define, set or connect stay plain. What is
+    annotated already stays as it is.
+
+    \b
+    nbckpt annotate etl.ipynb
+    nbckpt annotate etl.ipynb --by heading --write
+    """
+    data = annotation.annotate(Path(notebook).absolute(), by, write=write)
+    answer(data, annotation.annotation_page, as_json=as_json)
 
 
 @click.command("lint")
@@ -69,4 +95,4 @@ def rehearse_command(notebook: str, timeout: str, *, as_json: bool, **how: bool)
     return 0 if data["ok"] else 1
 
 
-COMMANDS = (lint_command, rehearse_command)
+COMMANDS = (annotate_command, lint_command, rehearse_command)

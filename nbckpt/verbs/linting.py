@@ -69,6 +69,11 @@ def _lint(sources: Iterable[str]) -> Report:
     return lint([read_cell_page(n, source, parse_body) for n, source in numbered])
 
 
+def lint_sources(sources: Iterable[str]) -> list[LintLine]:
+    """Return the findings in the code cells of a notebook; see `lint_notebook`."""
+    return list(map(_line, _lint(sources).findings))
+
+
 def _line(finding: Finding) -> LintLine:
     """Return a finding as JSON values."""
     return cast("LintLine", asdict(finding))
