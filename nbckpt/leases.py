@@ -294,6 +294,7 @@ def _next_lease(before: Lease | None, why: str) -> Lease:
         taken_at=time.time(),
         duration=DURATION,
         why=why,
+        before_at=before.beat_at if before else 0.0,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nbckpt import steplists
 
@@ -30,7 +30,10 @@ def note_taken(journal: Journal, wish: Wish) -> None:
     """
     posture = "stop" if wish.stop_on_redo else "resume"
     if journal.token > 1 or wish.stop_on_redo:
-        detail = {"overlap": wish.overlap, "version": wish.version}
+        detail: dict[str, Any] = {"overlap": wish.overlap, "version": wish.version}
+        lease = journal.lease(journal.run_id)
+        if lease is not None and lease.before_at:
+            detail["seen_at"] = lease.before_at
         journal.note("taken", reason=posture, **detail)
 
 

@@ -80,6 +80,8 @@ class Lease(Record):
     released: bool = False
     why: str = ""
     taken_at: float = 0.0
+    before_at: float = 0.0
+    """Last beat of the holder before."""
 
 
 @dataclass(frozen=True, slots=True)
