@@ -13,6 +13,7 @@ import copy
 import sys
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.display_functions import display
 from IPython.core.inputtransformer2 import cell_magic
 from IPython.core.magic import (
     Magics,
@@ -309,11 +310,13 @@ class StepMagics(Magics):
     @line_magic
     def nbckpt(self, line: str) -> None:
         """Run a verb, such as ``start``, ``status`` or ``explain``."""
-        text = verbs.in_notebook(self.hooks.session, line)
+        said = verbs.in_notebook(self.hooks.session, line)
         if line.split()[:1] == ["start"]:
             self.hooks.panel.ask("start")
-        if text:
-            print(text)  # noqa: T201 - the answer to what was asked
+        if not isinstance(said, str):
+            display(said)
+        elif said:
+            print(said)  # noqa: T201 - the answer to what was asked
 
 
 EVENTS = ("pre_execute", "pre_run_cell", "post_execute")

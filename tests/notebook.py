@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import chdir, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cloudpickle import cloudpickle
@@ -12,7 +13,8 @@ from nbckpt import magics
 from nbckpt.magics import HOOKS
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Iterator
+    from pathlib import Path
 
     from nbckpt.journal import Journal
     from nbckpt.runner import Runner
@@ -25,10 +27,21 @@ def forget_classes() -> None:
     cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS.clear()
 
 
+@contextmanager
+def opened(folder: Path) -> Iterator[Notebook]:
+    """Open a notebook in a folder, for several tests; ``capsys`` is theirs to give."""
+    with chdir(folder):
+        found = Notebook()
+        try:
+            yield found
+        finally:
+            found.close()
+
+
 class Notebook:
     """A shell with the extension loaded, in the folder that the test stands in."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, capsys: Any = None) -> None:
         self.capsys = capsys
         self.shell = self._start()
 

@@ -806,7 +806,8 @@ class Kernel:
 
 
 def call(lab: Lab, line: str) -> str:
-    return in_notebook(Kernel(lab.store), line)  # type: ignore[arg-type]
+    said = in_notebook(Kernel(lab.store), line)  # type: ignore[arg-type]
+    return said if isinstance(said, str) else said.text()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from nbckpt.cli import (
     archiving,
     keeping,
     looking,
+    picturing,
     preparing,
     running,
     serving,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 FAMILIES = {
     "prepare": preparing.COMMANDS,
     "run": (*running.COMMANDS, *archiving.RUN),
-    "look": (*looking.COMMANDS, *archiving.LOOK),
+    "look": (*looking.COMMANDS, *picturing.COMMANDS, *archiving.LOOK),
     "settle": settling.COMMANDS,
     "store": (*keeping.COMMANDS, *archiving.STORE),
     "serve": serving.COMMANDS,

@@ -18,7 +18,15 @@ from nbckpt.verbs.targets import folder_of, run_named, store_folder
 
 if TYPE_CHECKING:
     from nbckpt import transfers
-    from nbckpt.verbs import audit, audited, checkpoint, documents, finishing, handover
+    from nbckpt.verbs import (
+        audit,
+        audited,
+        checkpoint,
+        documents,
+        finishing,
+        handover,
+        picturing,
+    )
 else:
     audit, audited = late("nbckpt.verbs.audit"), late("nbckpt.verbs.audited")
     documents, finishing = (
@@ -27,6 +35,7 @@ else:
     )
     handover, transfers = late("nbckpt.verbs.handover"), late("nbckpt.transfers")
     checkpoint = late("nbckpt.verbs.checkpoint")
+    picturing = late("nbckpt.verbs.picturing")
 
 FORMS = ("text", "json", "html", "markdown")
 
@@ -39,6 +48,7 @@ FORMS = ("text", "json", "html", "markdown")
     "--verify", is_flag=True, help="Read the history again; 1 if it is broken."
 )
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@click.option("--html", "form", flag_value="html", help="With pictures, in one file.")
 @store_option
 def audit_command(
     target: str, form: str, output: str, store: str, *, verify: bool
@@ -53,8 +63,10 @@ def audit_command(
     nbckpt audit etl-1 --verify --format html --output audit.html
     """
     with looking(folder_of(store, target)) as reader:
-        data = audit.audit(reader, run_named(reader, target), verify=verify)
-    said = _formed(data, form)
+        run = run_named(reader, target)
+        data = audit.audit(reader, run, verify=verify)
+        more = picturing.illustrations(reader, run) if form == "html" else []
+    said = _formed(data, form, more)
     if output:
         finishing.write_whole(Path(output).absolute(), said.encode("utf-8", "replace"))
     else:
@@ -65,8 +77,8 @@ def audit_command(
     return 1 if broken else 0
 
 
-def _formed(data: audit.Audit, form: str) -> str:
-    """Return an audit in the form that was asked for."""
+def _formed(data: audit.Audit, form: str, more: list[documents.Section]) -> str:
+    """Return an audit in the form that was asked for, with more at its end."""
     if form == "json":
         return json.dumps(data, indent=2) + "\n"
     forms = {
@@ -74,7 +86,7 @@ def _formed(data: audit.Audit, form: str) -> str:
         "html": documents.page,
         "markdown": documents.markdown,
     }
-    return forms[form](audited.title_of(data), audited.sections(data))
+    return forms[form](audited.title_of(data), [*audited.sections(data), *more])
 
 
 @click.command("handover")

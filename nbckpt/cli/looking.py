@@ -11,7 +11,7 @@ from nbckpt.verbs import overview, status
 from nbckpt.verbs.drawing import answer
 from nbckpt.verbs.late import late
 from nbckpt.verbs.opening import choose_run, looking
-from nbckpt.verbs.targets import folder_of, notebook_named, run_named, store_folder
+from nbckpt.verbs.targets import folder_of, notebook_named, run_named
 
 if TYPE_CHECKING:
     from nbckpt.verbs import planning, steps
@@ -97,17 +97,4 @@ def explain_command(step: str, target: str, store: str, *, as_json: bool) -> Non
         answer(data, steps.explain_page, as_json=as_json)
 
 
-@click.command("runs")
-@json_option
-@store_option
-def runs_command(store: str, *, as_json: bool) -> None:
-    """List all runs of a store.
-
-    \b
-    nbckpt runs --store work/.nbckpt
-    """
-    with looking(store_folder(store)) as reader:
-        answer(status.runs(reader), overview.runs_page, as_json=as_json)
-
-
-COMMANDS = (status_command, plan_command, show_command, explain_command, runs_command)
+COMMANDS = (status_command, plan_command, show_command, explain_command)

@@ -44,6 +44,23 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--json", "as_json", is_flag=True, help=text)(command)
 
 
+def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option ``--output``.
+
+    Parameters
+    ----------
+    command : callable
+        The command's function.
+
+    Returns
+    -------
+    callable
+        The same with the option.
+    """
+    text = "Write the picture there: .svg, .html with the tables, .mmd of a graph."
+    return click.option("--output", metavar="FILE", default="", help=text)(command)
+
+
 def run_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the option ``--run``.
 

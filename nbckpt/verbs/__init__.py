@@ -13,12 +13,13 @@ from nbckpt.verbs.late import late
 if TYPE_CHECKING:
     from nbckpt.session import Session
     from nbckpt.verbs import notebook
+    from nbckpt.verbs.showing import Shown
 else:
     notebook = late("nbckpt.verbs.notebook")
 
 __all__ = ["in_notebook"]
 
 
-def in_notebook(session: Session, line: str) -> str:
+def in_notebook(session: Session, line: str) -> str | Shown:
     """Do what a ``%nbckpt`` line asks for; see `nbckpt.verbs.notebook.in_notebook`."""
     return notebook.in_notebook(session, line)

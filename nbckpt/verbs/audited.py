@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from nbckpt.records import Event
 from nbckpt.verbs.documents import Section
 from nbckpt.verbs.pages import Table, duration, listed, moment
+from nbckpt.verbs.timeline import timeline_picture, told
 
 if TYPE_CHECKING:
     from nbckpt.verbs.audit import Audit, AuditedStep, Line
@@ -41,6 +43,7 @@ def sections(data: Audit) -> list[Section]:
     return [
         Section("Run", _run(data)),
         Section("Steps", [_steps(data["steps"])] if data["steps"] else []),
+        _timeline(data),
         Section("Evidence", _evidence(data["steps"])),
         Section("Idempotency keys sent", data["keys"]),
         *(Section(TITLES.get(k, k), [records_table(v)]) for k, v in _kinds(data)),
@@ -94,6 +97,22 @@ def _steps(steps: list[AuditedStep]) -> Table:
         "why",
     )  # fmt: skip
     return Table(head, rows)
+
+
+def _timeline(data: Audit) -> Section:
+    """Return who ran and who was skipped, as a picture where one can be shown."""
+    events = [
+        Event(one["at"], one["kind"], one["step"], one["reason"], one["seconds"],
+              detail=one["detail"])
+        for one in data["history"]
+    ]  # fmt: skip
+    names = [step["name"] for step in data["steps"]]
+    seen = data["audited_at"] if data["state"] == "running" else 0.0
+    found = told(data["run"], data["state"], names, events, seen)
+    if not found["entries"]:
+        return Section("Timeline", [])
+    picture = timeline_picture(found)
+    return Section("Timeline", [picture.told], picture.svg())
 
 
 def _evidence(steps: list[AuditedStep]) -> list[str | Table]:

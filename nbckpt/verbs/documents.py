@@ -36,6 +36,8 @@ class Section:
 
     title: str
     parts: Page
+    picture: str = ""
+    """SVG that HTML shows above its parts; other forms leave it out."""
 
 
 def text(title: str, sections: Iterable[Section]) -> str:
@@ -128,7 +130,8 @@ def page(title: str, sections: Iterable[Section]) -> str:
     body = [f"<h1>{_safe(title)}</h1>"]
     for section in _full(sections):
         body.append(f"<h2>{_safe(section.title)}</h2>")
-        body += [_drawn(part) for part in section.parts if part]
+        body += [framed(section.picture)] if section.picture else []
+        body += [fragment(part) for part in section.parts if part]
     return HEAD.format(title=_safe(title), style=STYLE) + "\n".join([*body, END])
 
 
@@ -142,8 +145,35 @@ HEAD = (
 END = "</main>\n</html>\n"
 
 
-def _drawn(part: str | Table) -> str:
-    """Return a line or a table as HTML."""
+def framed(picture: str) -> str:
+    """Return a picture as a part of a page; a wide one scrolls within it.
+
+    Parameters
+    ----------
+    picture : str
+        SVG.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    return f'<div class="wide" style="overflow-x: auto" tabindex="0">{picture}</div>'
+
+
+def fragment(part: str | Table) -> str:
+    """Return a line or a table as a part of a page.
+
+    Parameters
+    ----------
+    part : str or Table
+        From a page.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     if isinstance(part, str):
         return f"<p>{_safe(part)}</p>"
     head = "".join(f'<th scope="col">{_safe(name)}</th>' for name in part.head)

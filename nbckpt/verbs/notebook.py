@@ -11,7 +11,7 @@ from nbckpt.errors import BadStep, NotFound
 from nbckpt.garbage import collect
 from nbckpt.trust import load_secret
 from nbckpt.trusting import adopt, trusted_text
-from nbckpt.verbs import audited, speaking
+from nbckpt.verbs import audited, picturing, speaking
 from nbckpt.verbs.audit import audit
 from nbckpt.verbs.calling import calling, opening
 from nbckpt.verbs.documents import text
@@ -20,12 +20,12 @@ from nbckpt.verbs.handover import handover, handover_text
 from nbckpt.verbs.linting import lint_notebook, lint_page
 from nbckpt.verbs.marks import accept, accept_worktree, rerun
 from nbckpt.verbs.opening import require
-from nbckpt.verbs.overview import runs_page, status_page
+from nbckpt.verbs.overview import status_page
 from nbckpt.verbs.pages import size
 from nbckpt.verbs.planning import plan_notebook, plan_page, plan_run
 from nbckpt.verbs.resolving import read_said, resolve
 from nbckpt.verbs.starting import LineParser, read_start, words_of
-from nbckpt.verbs.status import runs, status
+from nbckpt.verbs.status import status
 from nbckpt.verbs.steps import explain, explain_page, show, show_page
 from nbckpt.verbs.verification import verify, verify_page
 
@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nbckpt.session import Session
+    from nbckpt.verbs.showing import Shown
 
 EXAMPLE = "%nbckpt explain clean"
 # They work on files and whole runs, from outside of the kernel.
 SHELL_VERBS = ("run", "rehearse", "annotate", "doctor", "export", "import")
 
 
-def in_notebook(session: Session, line: str) -> str:
+def in_notebook(session: Session, line: str) -> str | Shown:
     """Do what a ``%nbckpt`` line asks for.
 
     Parameters
@@ -51,8 +52,8 @@ def in_notebook(session: Session, line: str) -> str:
 
     Returns
     -------
-    str
-        The answer; empty if there is nothing to say.
+    str or Shown
+        The answer; empty if there is nothing to say. With a picture, where it has one.
 
     Raises
     ------
@@ -129,12 +130,6 @@ def _explain(session: Session, words: list[str]) -> str:
     """Say why a step ran."""
     with calling(session, "explain", words, "step") as call:
         return call.answer(explain(call.reader, call.run(), call.step), explain_page)
-
-
-def _runs(session: Session, words: list[str]) -> str:
-    """List the runs of the store."""
-    with calling(session, "runs", words, "") as call:
-        return call.answer(runs(call.reader), runs_page)
 
 
 def _verify(session: Session, words: list[str]) -> str:
@@ -229,14 +224,17 @@ def _trust(session: Session, words: list[str]) -> str:
     return trusted_text(adopt(folder, load_secret()), folder)
 
 
-VERBS: dict[str, Callable[[Session, list[str]], str]] = {
+VERBS: dict[str, Callable[[Session, list[str]], str | Shown]] = {
     "start": _start,
     "status": _status,
     "plan": _plan,
     "lint": _lint,
     "show": _show,
     "explain": _explain,
-    "runs": _runs,
+    "runs": picturing.runs,
+    "timeline": picturing.timeline,
+    "graph": picturing.graph,
+    "size": picturing.size,
     "verify": _verify,
     "audit": _audit,
     "handover": _handover,

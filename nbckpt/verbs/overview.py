@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from nbckpt.pictures import Bar, Chart, Lane, Picture, chart_picture
+from nbckpt.pictures.lanes import round_length
 from nbckpt.verbs.looping import open_lines
 from nbckpt.verbs.pages import Page, Table, duration, moment, size
 from nbckpt.verbs.waiting import waiting_lines
 
 if TYPE_CHECKING:
     from nbckpt.verbs.status import HolderState, RunLine, Status, StepStatus
+
+SHOWN = 24
+"""Runs in the picture; all are in the table."""
 
 
 def status_page(data: Status) -> Page:
@@ -114,6 +119,7 @@ def runs_page(data: list[RunLine]) -> Page:
             line["run"],
             _word(line["state"]),
             f"{line['done']}/{line['total']}",
+            duration(line["seconds"]),
             line["holder"],
             moment(line["created_at"]),
             line["version"] or "-",
@@ -121,6 +127,49 @@ def runs_page(data: list[RunLine]) -> Page:
         )
         for line in data
     ]
-    return [
-        Table(("run", "state", "done", "holder", "begun", "version", "notebook"), rows)
-    ]
+    head = (
+        "run", "state", "done", "time", "holder", "begun", "version", "notebook",
+    )  # fmt: skip
+    return [Table(head, rows)]
+
+
+def runs_picture(data: list[RunLine]) -> Picture:
+    """Return how long the runs of a store took, as a picture.
+
+    Parameters
+    ----------
+    data : list of RunLine
+        From `runs`.
+
+    Returns
+    -------
+    Picture
+        A lane for each of the last runs, cut into its steps.
+    """
+    shown = data[-SHOWN:]
+    longest = max((line["seconds"] for line in shown), default=0.0)
+    mark = round_length(max(longest / 4, 0.01))
+    left_out = f", the last {SHOWN} of {len(data)}" if len(data) > SHOWN else ""
+    chart = Chart(
+        title=f"Time that runs took, by step{left_out}",
+        told=", ".join(f"{line['run']} {duration(line['seconds'])}" for line in shown),
+        lanes=tuple(Lane(line["run"], _stacked(line), _ending(line)) for line in shown),
+        mark=(mark, duration(mark)),
+    )
+    return chart_picture(chart)
+
+
+def _ending(line: RunLine) -> str:
+    """Return how long a run took, and where it stands."""
+    return f"{duration(line['seconds'])}, {_word(line['state'])}"
+
+
+def _stacked(line: RunLine) -> tuple[Bar, ...]:
+    """Return the steps of a run, one after the other, light and dark in turn."""
+    bars, begin = [], 0.0
+    for order, (step, seconds) in enumerate(line["times"].items()):
+        kind = "good" if order % 2 == 0 else "pale"
+        told = f"{line['run']}, {step}: {duration(seconds)}"
+        bars.append(Bar(begin, begin + seconds, kind, told))
+        begin += seconds
+    return tuple(bars)

@@ -125,6 +125,10 @@ class RunLine(TypedDict):
     total: int
     holder: str
     """As `HolderState.standing`."""
+    seconds: float
+    """Time that the bodies of its steps took, each as it ran last."""
+    times: dict[str, float]
+    """The same by step, in order; those that were never begun are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,4 +395,6 @@ def line(reader: Reader, run: RunRecord, now: float) -> RunLine:
         done=_done(steps),
         total=len(steps),
         holder=look.standing,
+        seconds=sum(step["seconds"] for step in steps),
+        times={s["name"]: s["seconds"] for s in steps if s["attempt"]},
     )
