@@ -46,7 +46,7 @@ READING = [
     "handover",
 ]
 CHANGING = ["rerun load", "accept load", "gc", "trust"]
-STORELESS = {"annotate", "lint", "rehearse"}
+STORELESS = {"annotate", "doctor", "lint", "rehearse"}
 WATCHING = {"monitor"}
 HEAVY = {"numpy", "pandas", "nbclient", "nbformat", "IPython", "rich", "matplotlib"}
 

@@ -13,6 +13,7 @@ import click
 
 from nbckpt.cli import (
     archiving,
+    completing,
     keeping,
     looking,
     picturing,
@@ -76,11 +77,15 @@ def commands() -> None:
     The store is .nbckpt beside the notebook that is named, else in the current folder;
     --store or NBCKPT_STORE name another one. Exit codes: 0 completed, 1 a step failed, 2
     wrong usage, 3 stopped for a human, 4 not started since another holder has the run.
+
+    To complete verbs, run ids, steps and questions in bash (zsh and fish likewise), once:
+    _NBCKPT_COMPLETE=bash_source nbckpt >> ~/.bashrc
     """
 
 
 for _family in FAMILIES.values():
     for _command in _family:
+        completing.complete(_command)
         commands.add_command(_command)
 
 

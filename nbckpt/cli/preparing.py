@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nbckpt.cli.options import json_option
+from nbckpt.cli.options import json_option, store_option
 from nbckpt.plan import read_duration
 from nbckpt.verbs.drawing import answer
 from nbckpt.verbs.late import late
@@ -15,9 +15,9 @@ from nbckpt.verbs.pages import printable
 
 if TYPE_CHECKING:
     from nbckpt import headless
-    from nbckpt.verbs import annotation, linting
+    from nbckpt.verbs import annotation, doctor, linting
 else:
-    annotation = late("nbckpt.verbs.annotation")
+    annotation, doctor = late("nbckpt.verbs.annotation"), late("nbckpt.verbs.doctor")
     headless = late("nbckpt.headless")
     linting = late("nbckpt.verbs.linting")
 
@@ -95,4 +95,24 @@ def rehearse_command(notebook: str, timeout: str, *, as_json: bool, **how: bool)
     return 0 if data["ok"] else 1
 
 
-COMMANDS = (annotate_command, lint_command, rehearse_command)
+@click.command("doctor")
+@click.argument("target", metavar="[NOTEBOOK]", default="")
+@json_option
+@store_option
+def doctor_command(target: str, store: str, *, as_json: bool) -> int:
+    """Look whether everything that a run rests on is in order; nothing runs.
+
+    Python and its packages, the kernel, the key that seals records, the store and its
+    disk, the front ends that are installed; and the notebook, if one is named. Exit code
+    1 if something is wrong.
+
+    \b
+    nbckpt doctor
+    nbckpt doctor etl.ipynb --json
+    """
+    data = doctor.doctor(target, store)
+    answer(data, doctor.doctor_page, as_json=as_json)
+    return 0 if data["ok"] else 1
+
+
+COMMANDS = (annotate_command, lint_command, rehearse_command, doctor_command)

@@ -1,0 +1,158 @@
+"""What a shell completes: run ids, steps, questions, effects, notebooks, stores.
+
+Completion never fails aloud and never writes: whatever is wrong completes to nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from nbckpt.errors import NbckptError
+from nbckpt.records import EffectState
+from nbckpt.verbs.opening import looking, step_names
+from nbckpt.verbs.targets import folder_of, run_named
+
+if TYPE_CHECKING:
+    from nbckpt.history import Reader
+
+    Text = click.ParamType[str]
+else:
+    Text = click.ParamType  # generic only in newer versions
+
+
+class Recorded(Text):
+    """A word that a store knows."""
+
+    name = "text"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return what the word can become.
+
+        Parameters
+        ----------
+        ctx : click.Context
+            The options before it tell store and run.
+        param : click.Parameter
+            Which word it is.
+        incomplete : str
+            What is written of it.
+
+        Returns
+        -------
+        list of CompletionItem
+            Empty if there is no store, or nothing in it begins so.
+        """
+        del param
+        told = ctx.params
+        store, target = str(told.get("store") or ""), str(told.get("target") or "")
+        found: list[str] = []
+        with (
+            suppress(NbckptError, OSError),
+            looking(folder_of(store, target)) as reader,
+        ):
+            found = self.words(reader, target)
+        return [CompletionItem(word) for word in found if word.startswith(incomplete)]
+
+    def words(self, reader: Reader, target: str) -> list[str]:
+        """Return all words that a store knows; `target` names the run or its notebook."""
+        raise NotImplementedError
+
+
+class Run(Recorded):
+    """A run id, or the notebook of a run."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return run ids, and let the shell look for files."""
+        found = super().shell_complete(ctx, param, incomplete)
+        return [*found, CompletionItem(incomplete, type="file")]
+
+    def words(self, reader: Reader, target: str) -> list[str]:
+        """Return the run ids, those begun last first."""
+        del target
+        return [run.run_id for run in reversed(reader.runs())]
+
+
+class StepName(Recorded):
+    """A step of a run."""
+
+    def words(self, reader: Reader, target: str) -> list[str]:
+        """Return the steps in the plan's order."""
+        return step_names(reader, run_named(reader, target).run_id)
+
+
+class Question(Recorded):
+    """A question that a run waits for."""
+
+    def words(self, reader: Reader, target: str) -> list[str]:
+        """Return the questions that nobody has answered."""
+        asked = reader.questions(run_named(reader, target).run_id)
+        return [one.id for one in asked if not one.answered]
+
+
+class Effect(Recorded):
+    """An effect of a run."""
+
+    def words(self, reader: Reader, target: str) -> list[str]:
+        """Return the effects whose outcome is not known."""
+        found = reader.effects(run_named(reader, target).run_id)
+        return [one.name for one in found if one.state is EffectState.INTENT]
+
+
+class Place(Text):
+    """A file or folder, which the shell knows best.
+
+    Parameters
+    ----------
+    kind : {"file", "dir"}
+        Which.
+    """
+
+    name = "text"
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Let the shell look."""
+        del ctx, param
+        return [CompletionItem(incomplete, type=self._kind)]
+
+
+KINDS: dict[str, Text] = {
+    "target": Run(),
+    "targets": Run(),
+    "step": StepName(),
+    "accept name": StepName(),
+    "question": Question(),
+    "effect": Effect(),
+    "notebook": Place("file"),
+    "file": Place("file"),
+    "output": Place("file"),
+    "store": Place("dir"),
+    "folder": Place("dir"),
+}
+
+
+def complete(command: click.Command) -> None:
+    """Let a shell complete the words of a command.
+
+    Parameters
+    ----------
+    command : click.Command
+        Its parameters of these names that take any text.
+    """
+    for parameter in command.params:
+        name = parameter.name or ""
+        kind = KINDS.get(f"{command.name} {name}", KINDS.get(name))
+        if kind is not None and parameter.type is click.STRING:
+            parameter.type = kind
