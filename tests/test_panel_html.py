@@ -156,6 +156,11 @@ def test_resume_command_is_chosen_whole_by_one_click() -> None:
     assert "user-select:all" in CSS
 
 
+def test_run_that_is_done_needs_no_command() -> None:
+    step = StepView(1, "load", State.DONE)
+    assert "crash" not in steps_html(RunView("r-1", (step,), resume="nbckpt run a"))
+
+
 def test_run_that_nobody_began_shows_its_steps_alone() -> None:
     run = RunView("", (StepView(1, "load"),))
     shown = Shape(both(run)).text

@@ -29,6 +29,12 @@ def test_done_counts_the_steps_with_a_checkpoint_that_stands() -> None:
     assert run.done == 3
 
 
+def test_run_is_done_once_all_of_its_steps_are() -> None:
+    assert a_run(State.SKIPPED, State.DONE, State.AGAIN).is_done
+    assert not a_run(State.SKIPPED, State.FAILED).is_done
+    assert not RunView().is_done
+
+
 def test_left_counts_pending_steps_and_the_rest_of_the_running_one() -> None:
     assert a_run(State.SKIPPED, State.RUNNING, State.PENDING).left == 16.0
 

@@ -123,7 +123,7 @@ def steps_html(view: RunView) -> str:
 
 def _foot(view: RunView) -> str:
     """Return how to go on."""
-    if not view.resume:
+    if not view.resume or view.is_done:
         return ""
     return (
         "<p>To go on after a crash: run all cells, or "

@@ -29,10 +29,13 @@ table-layout:auto;font-size:inherit;color:inherit}
 .nbckpt.nbckpt.nbckpt tr{background:none;border-bottom:1px solid var(--l)}
 .nbckpt.nbckpt.nbckpt tr:hover{background:var(--h)}
 .nbckpt.nbckpt th,.nbckpt.nbckpt td{padding:3px 8px;text-align:left;\
-vertical-align:top;color:inherit;overflow-wrap:anywhere}
-.nbckpt.nbckpt tbody th{font-weight:400}
+vertical-align:top;color:inherit}
+.nbckpt.nbckpt td{overflow-wrap:anywhere}
+.nbckpt.nbckpt tbody th{font-weight:400;min-width:9em;max-width:20em;\
+overflow-wrap:break-word}
 .nbckpt.nbckpt .running th,.nbckpt.nbckpt .failed th,\
 .nbckpt.nbckpt .waiting th{font-weight:600}
+.nbckpt.nbckpt thead th:last-child{text-align:right}
 .nbckpt.nbckpt td.time{text-align:right;white-space:nowrap;\
 font-variant-numeric:tabular-nums}
 .nbckpt.nbckpt td.state{white-space:nowrap}
@@ -42,7 +45,7 @@ font-variant-numeric:tabular-nums}
 .nbckpt .failed .icon,.nbckpt .interrupted .icon{color:var(--bad)}
 .nbckpt .waiting .icon,.nbckpt .stale .icon,.nbckpt .again .icon{color:var(--warn)}
 .nbckpt summary{cursor:pointer}
-.nbckpt summary:focus-visible{outline:2px solid var(--run);outline-offset:1px}
+.nbckpt summary:focus-visible{outline:2px solid var(--run);outline-offset:-1px}
 .nbckpt.nbckpt ul{margin:2px 0 2px 1.2em;padding:0}
 .nbckpt.nbckpt code{background:none;padding:0;color:inherit;user-select:all;\
 font:12px/1.5 var(--jp-code-font-family,monospace)}

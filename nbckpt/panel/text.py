@@ -52,7 +52,7 @@ def steps_text(view: RunView) -> str:
     """
     rows = [_row(line) for line in lines(view.steps)]
     page: list[str | Table] = [Table(("", "#", "step", "state", "time", "why"), rows)]
-    if view.resume:
+    if view.resume and not view.is_done:
         page.append(f"To go on after a crash: run all cells, or {view.resume}")
     return plain(page)
 

@@ -108,6 +108,11 @@ class RunView:
         return sum(step.state in PASSED for step in self.steps)
 
     @property
+    def is_done(self) -> bool:
+        """Whether every step has a checkpoint that stands."""
+        return bool(self.steps) and self.done == len(self.steps)
+
+    @property
     def saved(self) -> float:
         """Seconds that the bodies of the skipped steps had taken."""
         return sum(step.saved for step in self.steps)

@@ -78,7 +78,7 @@ class NotebookPage:
     ) -> None:
         self.console: list[str] = []
         self._server = server
-        self._app = app
+        self.app = app
         self._notebook = notebook
         self._shots = shots
         self.page: Page = browser.new_page(viewport={"width": 1200, "height": 900})
@@ -201,7 +201,7 @@ class NotebookPage:
 
     def picture(self, name: str) -> Path:
         """Keep a picture of the page; return its file."""
-        file = self._shots / f"{self._app}-{name}.png"
+        file = self._shots / f"{self.app}-{name}.png"
         self.page.screenshot(path=file)
         return file
 

@@ -78,6 +78,11 @@ class Server:
         page = PAGES[app].format(notebook, self._token)
         return f"http://127.0.0.1:{self._port}{page}"
 
+    @property
+    def data(self) -> Path:
+        """Where Jupyter, and nbckpt in its kernels, keep what is the user's."""
+        return self._private / "jupyter_data_dir"
+
     def use_theme(self, theme: str) -> None:
         """Make pages that are opened from now on light or dark."""
         name = f"JupyterLab {theme.capitalize()}"
