@@ -22,7 +22,7 @@ HEAD = """\
 Each verb that reads takes `--json` and prints one document of the shape below; `nbckpt runs`
 prints a list of them, `nbckpt monitor` one in each line. Keys are never taken away or given
 another meaning within one major version; new ones may come. Times are seconds since the epoch,
-lengths of time are seconds, sizes are bytes. The exit code is the same with and without `--json`.
+lengths of time are seconds, sizes are bytes. The exit code is the same as without `--json`.
 
 This page is made of the code: `python -m tests.shapes`.
 """
