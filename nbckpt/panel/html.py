@@ -162,13 +162,16 @@ def _known(step: StepView) -> str:
     return found
 
 
+@lru_cache(maxsize=1024)
+def _in_short(step: StepView) -> str:
+    """Return a step of a stretch."""
+    return f"<li>{step.number} {escaped(step.name)} {escaped(time_words(step))}</li>"
+
+
 def _fold(fold: Fold) -> str:
     """Return the line of a stretch of steps, which opens into their names."""
     steps = fold.steps
-    each = "".join(
-        f"<li>{step.number} {escaped(step.name)} {escaped(time_words(step))}</li>"
-        for step in steps
-    )
+    each = "".join(map(_in_short, steps))
     seconds = fold.saved or fold.seconds
     time = f"{'saved ' if fold.saved else ''}{duration(seconds)}" if seconds else ""
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nbckpt.panel.view import Fold, lines
@@ -50,25 +51,32 @@ def steps_text(view: RunView) -> str:
     str
         A table.
     """
-    rows = [_row(line) for line in lines(view.steps)]
+    rows = [
+        _fold(line) if isinstance(line, Fold) else _row(line)
+        for line in lines(view.steps)
+    ]
     page: list[str | Table] = [Table(("", "#", "step", "state", "time", "why"), rows)]
     if view.resume and not view.is_done:
         page.append(f"To go on after a crash: run all cells, or {view.resume}")
     return plain(page)
 
 
-def _row(line: StepView | Fold) -> tuple[str, ...]:
-    """Return one line of the table."""
-    state = line.state
-    if isinstance(line, Fold):
-        first, last = line.steps[0].number, line.steps[-1].number
-        saved = f"saved {duration(line.saved)}" if line.saved else ""
-        steps = f"{len(line.steps)} steps"
-        return state.icon, f"{first}-{last}", steps, state.word, saved, ""
-    counts = [items_words(loop) for loop in line.loops]
-    why = "; ".join([*counts, *([_one_line(line.why)] if line.why else [])])
-    name = _one_line(line.name)
-    return state.icon, str(line.number), name, state.word, time_words(line), why
+@lru_cache(maxsize=1024)
+def _row(step: StepView) -> tuple[str, ...]:
+    """Return the line of a step; most are as they were at the last look."""
+    state = step.state
+    counts = [items_words(loop) for loop in step.loops]
+    why = "; ".join([*counts, *([_one_line(step.why)] if step.why else [])])
+    name = _one_line(step.name)
+    return state.icon, str(step.number), name, state.word, time_words(step), why
+
+
+def _fold(fold: Fold) -> tuple[str, ...]:
+    """Return the line of a stretch of steps."""
+    first, last = fold.steps[0].number, fold.steps[-1].number
+    saved = f"saved {duration(fold.saved)}" if fold.saved else ""
+    steps = f"{len(fold.steps)} steps"
+    return fold.state.icon, f"{first}-{last}", steps, fold.state.word, saved, ""
 
 
 def _one_line(text: str) -> str:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import statistics
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from jupyter_client.session import Session
+
 from nbckpt.ledger import GROUP_SECONDS
+from nbckpt.panel import screen
+from nbckpt.panel.view import LoopView, RunView, State, StepView
 from tests.bench.shell import Shell, written_bytes
 from tests.bench.subjects import SUBJECTS, load_plainly, save_plainly
 
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
 
 STEPS = 60
 ITEMS = 100_000
+PANEL_STEPS, PANEL_UPDATES = 200, 200
 TENTHS = 10
 Seconds = dict[str, float]
 
@@ -146,8 +153,88 @@ def _never() -> None:
     raise AssertionError("the body ran")
 
 
+def time_panel(_: str, folder: Path, scale: float) -> Seconds:
+    """Time updates of the panel of 200 steps, as they go to the wire, and a commit.
+
+    First with half of the steps skipped and half to come, which folds; then with the two
+    in turns, so that no line folds.
+    """
+    del folder
+    count, shell = max(4, int(PANEL_STEPS * scale)), Shell()
+    shell.start()
+    commit = [_time_commit(shell, number) for number in range(9)]
+    shell.close()
+    screen.INTERVAL = 0.0
+    folded = _time_updates(_a_run(count, lambda n: n < count // 2))
+    unfolded = _time_updates(_a_run(count, lambda n: n % 2 == 0))
+    return {
+        "commit": statistics.median(commit),
+        "panel_item": folded[0],
+        "panel_step": folded[1],
+        "panel_long": unfolded[1],
+    }
+
+
+def _a_run(count: int, is_skipped: Callable[[int], bool]) -> RunView:
+    """Return a run in the middle of which a step runs."""
+    steps = tuple(
+        StepView(
+            number=n,
+            name=f"step-{n}",
+            state=State.SKIPPED if is_skipped(n) else State.PENDING,
+            saved=2.0 if is_skipped(n) else 0.0,
+            evidence=("file a.csv 0123456789ab", "check x") if is_skipped(n) else (),
+        )
+        for n in range(count)
+    )
+    middle = replace(steps[count // 2], state=State.RUNNING, started_at=1.0)
+    return RunView("bench", steps, 1.0, 2.0).put(middle)
+
+
+def _time_updates(run: RunView) -> tuple[float, float]:
+    """Time the updates after an item, and after a step; the medians."""
+    shown = [run]
+    panel = screen.Screen(_Wire(), lambda: shown[0])
+    panel.show()
+    items, steps = [], []
+    for number in range(PANEL_UPDATES):
+        done = (LoopView("1", number, PANEL_UPDATES),)
+        shown[0] = replace(shown[0], items=done)
+        items.append(_time(panel.refresh))
+        first = replace(shown[0].steps[0], saved=float(number))
+        shown[0] = shown[0].put(first)
+        steps.append(_time(panel.refresh))
+    return statistics.median(items), statistics.median(steps)
+
+
+class _Wire:
+    """A shell whose messages are made ready for the wire, and end there."""
+
+    def __init__(self) -> None:
+        self.display_pub = SimpleNamespace(session=self, pub_socket=None, topic=b"")
+        self._session = Session(key=b"bench")
+
+    def get_parent(self) -> dict[str, Any]:
+        """Return the request that runs."""
+        return self._session.msg("execute_request")
+
+    def send(
+        self, _: Any, kind: str, content: Any, parent: Any, *, ident: bytes
+    ) -> None:
+        """Make a message ready: its JSON, and its signature."""
+        self._session.serialize(self._session.msg(kind, content, parent), ident)
+
+
+def _time(function: Callable[[], object]) -> float:
+    """Return the seconds that a call takes."""
+    begun = time.perf_counter()
+    function()
+    return time.perf_counter() - begun
+
+
 MEASURES = {
     "steps": time_steps,
+    "panel": time_panel,
     "items": time_items,
     "saves": time_saves,
     "restore": time_restore,

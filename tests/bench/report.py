@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.bench.measures import Seconds
 
-WITHOUT_FILES = ("steps", "items")
+WITHOUT_FILES = ("steps", "items", "panel")
 RATIOS: dict[str, tuple[str, str]] = {
     "trivial step run / bare cell": ("run", "bare"),
     "trivial step run / durable commit": ("run", "commit"),
@@ -24,6 +24,9 @@ RATIOS: dict[str, tuple[str, str]] = {
     "trivial step skipped / durable commit": ("skip", "commit"),
     "last quarter of the steps / bare cell": ("run_last", "bare"),
     "plain cell with nbckpt loaded / bare cell": ("loaded", "bare"),
+    "panel of 200 steps, an item / durable commit": ("panel_item", "commit"),
+    "panel of 200 steps, a step / durable commit": ("panel_step", "commit"),
+    "panel of 200 lines, a step / durable commit": ("panel_long", "commit"),
     "items / bare loop and a commit for each 20 ms": ("items", "items_plain"),
     "last tenth of the items / first tenth": ("items_last", "items_first"),
     "save / plain synced": ("save", "plain_synced"),
