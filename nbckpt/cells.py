@@ -6,6 +6,7 @@ A Python script with ``# %%`` cells is a notebook, too; jupytext reads it.
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 SCRIPT = ".py"
 ENDINGS = (".ipynb", SCRIPT)
+ASKING = re.compile(r"(?P<indent>\s*)%nbckpt\s+(?P<words>[^\s?].*\?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,37 @@ def read_sources(path: Path) -> list[str]:
     return [cell.source for cell in read_cells(path)]
 
 
+def with_questions(lines: list[str]) -> list[str]:
+    """Return a cell whose ``%nbckpt VERB … text?`` lines call the magic.
+
+    Parameters
+    ----------
+    lines : list of str
+        The cell, as the user wrote it.
+
+    Returns
+    -------
+    list of str
+        As many lines. IPython takes every line that ends with a bare ``?`` for a
+        request for help, and would never run the verb; ``%nbckpt?`` stays one.
+    """
+    if not any(map(ASKING.fullmatch, lines)) or lines[0].startswith("%%"):
+        return lines
+    from IPython.core.inputtransformer2 import make_tokens_by_line
+
+    found = list(lines)
+    for tokens in make_tokens_by_line(lines):
+        # By tokens, since such a line can stand in a text of several lines.
+        first = next((token for token in tokens if token.string.strip()), None)
+        if first is None or first.string != "%":
+            continue
+        number = first.start[0] - 1
+        if asking := ASKING.fullmatch(lines[number]):
+            call = f"get_ipython().run_line_magic('nbckpt', {asking['words']!r})"
+            found[number] = f"{asking['indent']}{call}\n"
+    return found
+
+
 def parse_body(source: str) -> list[ast.stmt]:
     """Return the statements of a cell's body as IPython's own transformations make them.
 
@@ -136,7 +169,8 @@ def parse_body(source: str) -> list[ast.stmt]:
     from IPython.core.inputtransformer2 import TransformerManager
 
     manager: Any = TransformerManager  # it has no types
-    text = manager().transform_cell(source)
+    lines = with_questions(source.splitlines(keepends=True))
+    text = manager().transform_cell("".join(lines))
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
     tree: Any = compile(text, "<cell>", "exec", flags=flags, dont_inherit=True)
     return list(tree.body)

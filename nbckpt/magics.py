@@ -24,6 +24,7 @@ from IPython.core.magic import (
 )
 
 from nbckpt import buttons, current, verbs
+from nbckpt.cells import with_questions
 from nbckpt.errors import BadStep
 from nbckpt.panel.live import Panel, panels
 from nbckpt.panel.preference import NbCkpt
@@ -319,6 +320,7 @@ class StepMagics(Magics):
             print(said)  # noqa: T201 - the answer to what was asked
 
 
+TRANSFORMERS = (transform_line, with_questions)
 EVENTS = ("pre_execute", "pre_run_cell", "post_execute")
 
 
@@ -339,7 +341,7 @@ def load(shell: Any) -> None:
     shell.configurables.append(hooks.preference)
     shell.user_ns[HOOKS] = hooks
     shell.user_ns_hidden[HOOKS] = hooks
-    shell.input_transformers_cleanup.append(transform_line)
+    shell.input_transformers_cleanup.extend(TRANSFORMERS)
     shell.ast_transformers.append(hooks.wrap)
     for event in EVENTS:
         shell.events.register(event, getattr(hooks, event))
@@ -364,7 +366,8 @@ def unload(shell: Any) -> None:
     if hooks is None:
         return
     shell.user_ns_hidden.pop(HOOKS, None)
-    shell.input_transformers_cleanup.remove(transform_line)
+    for transform in TRANSFORMERS:
+        shell.input_transformers_cleanup.remove(transform)
     shell.ast_transformers.remove(hooks.wrap)
     for event in EVENTS:
         shell.events.unregister(event, getattr(hooks, event))

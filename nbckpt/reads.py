@@ -169,12 +169,12 @@ class _Flow(ast.NodeVisitor):
         texts = [str(a.value) for a in node.args if isinstance(a, ast.Constant)]
         if method == "run_line_magic" and len(texts) > 1:
             self.found.magics.append((texts[0], texts[1]))
-        if method in {"run_line_magic", "run_cell_magic"} and texts[0] in TIMED:
+        magic = texts[0] if texts and method.endswith("magic") else ""
+        if magic in TIMED:
             self._code(texts[-1])
             return
         for text in texts:
-            is_magic = method.endswith("magic")
-            self._read(WORD.findall(text) if is_magic else _shell_names(text))
+            self._read(_names_in(text, magic))
 
     def _code(self, text: str) -> None:
         """Take code that a magic holds as text."""
@@ -367,9 +367,11 @@ def _called(function: ast.expr) -> str:
     return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
-def _shell_names(command: str) -> list[str]:
-    """Return the names that a shell command uses: ``$name``, ``{expression}``."""
-    pairs = SHELL_NAMES.findall(command)
+def _names_in(text: str, magic: str) -> list[str]:
+    """Return the names that the text of a magic, or a shell command, may use."""
+    if magic:
+        return [] if magic == "nbckpt" else WORD.findall(text)
+    pairs = SHELL_NAMES.findall(text)  # ``$name``, ``{expression}``
     return [word for plain, braced in pairs for word in WORD.findall(plain or braced)]
 
 
@@ -380,13 +382,11 @@ def seeds(call: ast.Call) -> bool:
 
 def _is_shell_call(node: ast.Call) -> bool:
     """Tell whether a call is ``get_ipython().something(...)``."""
-    function = node.func
-    return (
-        isinstance(function, ast.Attribute)
-        and isinstance(function.value, ast.Call)
-        and isinstance(function.value.func, ast.Name)
-        and function.value.func.id == "get_ipython"
-    )
+    match node.func:
+        case ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython"))):
+            return True
+        case _:
+            return False
 
 
 def _is_plain_eval(node: ast.Call) -> bool:

@@ -346,6 +346,12 @@ def test_function_may_be_defined_above_what_it_uses() -> None:
     assert "used-before-made" in codes("%%step a\nz = f()", "def f():\n    return 1")
 
 
+def test_words_of_a_line_for_nbckpt_are_no_names() -> None:
+    line = '%nbckpt answer rate yes\n%nbckpt unknown "what is the rate"?'
+    assert codes(line, "%%step a\nrate = 2") == []
+    assert "used-before-made" in codes("%%step a\n%timeit rate", "rate = 2")
+
+
 # loops
 
 

@@ -224,6 +224,19 @@ def test_names_in_magics_and_shell_commands_are_read(source: str, names: str) ->
 
 
 @pytest.mark.parametrize(
+    "source",
+    [
+        "%nbckpt decide cut limit",
+        "%nbckpt unknown is this the limit?",
+        "if x:\n    %nbckpt note limit",
+        "get_ipython().run_line_magic(*('a', 'b'))",
+    ],
+)
+def test_words_of_a_line_for_nbckpt_are_not_read(source: str) -> None:
+    assert "limit" not in reads(source).names
+
+
+@pytest.mark.parametrize(
     ("source", "magics"),
     [
         ("%matplotlib inline", [("matplotlib", "inline")]),

@@ -47,7 +47,6 @@ def decide(session: Session, words: list[str]) -> str:
 
 def unknown(session: Session, words: list[str]) -> str:
     """Open or settle a point of the notebook's run."""
-    # A bare question mark at the end of a line is IPython's way to ask for help.
     example = 'Write for example: %nbckpt unknown "is 9E the carrier that was EV?"'
     parser = LineParser("unknown", example)
     parser.add_argument("text", nargs="*")
