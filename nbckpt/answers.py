@@ -77,6 +77,31 @@ def commands(question: Question, store: str = "") -> list[str]:
     return [shlex.join([*words, word_of(option)]) for option in question.options]
 
 
+def resolving(
+    run_id: str, key: str, store: str = "", said: str = "--done VALUE|--not-done|--redo"
+) -> str:
+    """Return the command that tells whether an effect happened.
+
+    Parameters
+    ----------
+    run_id : str
+        The run.
+    key : str
+        The effect's key.
+    store : str, optional
+        Folder of its store, where the command must name it.
+    said : str, optional
+        What may be said; VALUE is the outcome.
+
+    Returns
+    -------
+    str
+        One line for a shell.
+    """
+    where = ["--store", store] if store else []
+    return f"{shlex.join(['nbckpt', 'resolve', *where, run_id, key])} {said}"
+
+
 def chosen(question: Question, word: str) -> Any:
     """Return the answer that a word means.
 

@@ -99,6 +99,23 @@ def running() -> Place | None:
     return _places[0] if _places else None
 
 
+def store_named(here: Session) -> str:
+    """Return the store's folder where a command would look for another one.
+
+    Parameters
+    ----------
+    here : Session
+        A session that holds its run.
+
+    Returns
+    -------
+    str
+        Empty if a shell in the notebook's folder finds it.
+    """
+    folder = here.store.folder
+    return "" if folder == here.identity.base / ".nbckpt" else str(folder)
+
+
 def place(what: str) -> Place:
     """Return the body that runs.
 

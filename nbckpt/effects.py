@@ -250,7 +250,7 @@ def _check_unknown(intent: Intent, record: EffectRecord, asked: Asked) -> None:
         raise StopForHuman(
             f"{intent.where}: it was begun at {local(record.first_at)}{late}, and it "
             f"is not known whether it happened{error}",
-            f"Look at the receiver for {intent.key}, then say it: {_resolve(intent)}",
+            f"Look at the receiver for {intent.key}, then say it: {intent.resolving()}",
         )
 
 
@@ -264,14 +264,8 @@ def _check_request(
             f"key, in {', '.join(names)}",
             "Nothing was performed. Make it as it was, name request= if that is no part "
             "of it, give another effect another name, or say what counts: "
-            f"{_resolve(intent)}",
+            f"{intent.resolving()}",
         )
-
-
-def _resolve(intent: Intent) -> str:
-    """Return the command that settles an effect."""
-    run_id = intent.place.attempt.run_id
-    return f"nbckpt resolve {run_id} {intent.key} --done VALUE | --not-done | --redo"
 
 
 def _look(intent: Intent, lookup: Callable[..., Any], settle: float) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from nbckpt import current, values
+from nbckpt.answers import resolving
 from nbckpt.credentials import masked
 from nbckpt.errors import BadStep, Fenced, NbckptError, StopForHuman
 from nbckpt.history import Reader, revived
@@ -206,6 +207,17 @@ class Intent:
             self._session.journal.write(lambda tx: tx.put(self._path, record.to_json()))
             self.record = record
 
+    def resolving(self, *said: str) -> str:
+        """Return the command that settles the effect.
+
+        Parameters
+        ----------
+        *said : str
+            What may be said, if not everything.
+        """
+        store = current.store_named(self._session)
+        return resolving(self.place.attempt.run_id, self.key, store, *said)
+
     def outcome(self) -> Any:
         """Return the recorded outcome.
 
@@ -220,8 +232,8 @@ class Intent:
         if record.unkept:
             raise StopForHuman(
                 f"{self.where} is done, but its outcome was not kept ({record.unkept})",
-                "Return plain data from perform, or tell it: nbckpt resolve "
-                f"{record.run_id} {record.key} --done VALUE",
+                "Return plain data from perform, or tell it: "
+                f"{self.resolving('--done VALUE')}",
             )
         if not record.coded:
             return record.value
@@ -229,7 +241,7 @@ class Intent:
         if data is None:
             raise StopForHuman(
                 f"{self.where} is done, but its outcome is missing in the store",
-                f"Tell it: nbckpt resolve {record.run_id} {record.key} --done VALUE",
+                f"Tell it: {self.resolving('--done VALUE')}",
             )
         return values.revive(None, data, self._session.namespace)
 
@@ -274,7 +286,7 @@ def _text(error: BaseException) -> str:
     return ": ".join(part for part in parts if part)[:ERROR_LETTERS]
 
 
-def require_settled(reader: Reader, run_id: str, step: str) -> None:
+def require_settled(reader: Reader, run_id: str, step: str, store: str = "") -> None:
     """Raise if it is not known of an effect of a step whether it happened.
 
     Parameters
@@ -283,6 +295,8 @@ def require_settled(reader: Reader, run_id: str, step: str) -> None:
         The run's store.
     run_id, step : str
         A step that is about to complete.
+    store : str, optional
+        Folder of the store, where a command must name it.
 
     Raises
     ------
@@ -298,5 +312,5 @@ def require_settled(reader: Reader, run_id: str, step: str) -> None:
             f"step {step} can't complete: of {names}{more} it is not known whether it "
             "happened",
             "Run the cell again so that it settles them, or say it: "
-            f"nbckpt resolve {run_id} {left[0].key} --done VALUE | --not-done | --redo",
+            f"{resolving(run_id, left[0].key, store)}",
         )

@@ -130,7 +130,7 @@ def _moment(deadline: Deadline) -> float:
 
 def _waiting(session: Session, asked: Question) -> WaitingForAnswer:
     """Return the error that ends the cell; the run is free once it has ended."""
-    found = answers.commands(asked, _store_named(session))
+    found = answers.commands(asked, current.store_named(session))
     error = WaitingForAnswer(
         f"{answers.as_asked(asked, time.time())}. Run {asked.run_id} waits for a human",
         f"Answer: %nbckpt answer {asked.id} VALUE, or in a shell: "
@@ -143,9 +143,3 @@ def _waiting(session: Session, asked: Question) -> WaitingForAnswer:
     else:
         session.release()
     return error
-
-
-def _store_named(session: Session) -> str:
-    """Return the store's folder where the command line would look for another one."""
-    folder = session.store.folder
-    return "" if folder == session.identity.base / ".nbckpt" else str(folder)

@@ -133,8 +133,8 @@ class Runner:
         running.recording = self.session.recorder.stop()
         running.touched = self.session.watch.stop()
         running.touched.settle(self.session.paths)
-        require_settled(self.session.journal, self.session.run_id, running.step.name)
-        step = running.step
+        step, store = running.step, current.store_named(self.session)
+        require_settled(self.session.journal, self.session.run_id, step.name, store)
         proofs.refuse_elsewhere(step.name, "writes", step.writes, self.session.paths)
         proofs.require_checks(step.name, step.checks, self.session.namespace)
         self.running = None

@@ -57,7 +57,7 @@ def _shape(node: ast.ClassDef) -> Shape:
         if isinstance(statement, ast.AnnAssign):
             said = after.value if isinstance(after, ast.Expr) else None
             told = said.value if isinstance(said, ast.Constant) else ""
-            kind = ast.unparse(statement.annotation)
+            kind = re.sub(r"\b[a-z]+\.", "", ast.unparse(statement.annotation))
             rows.append((ast.unparse(statement.target), kind, _plain(str(told))))
     return Shape(node.name, text, tuple(rows))
 

@@ -332,6 +332,8 @@ def test_handover_has_the_parts_that_a_program_reads(reader: Reader) -> None:
         "version",
         "state",
         "holder",
+        "to_answer",
+        "to_settle",
         "command",
         "next_step",
         "in_flight",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbckpt.verbs.documents import Section, markdown, page, text
+from nbckpt.verbs.documents import Code, Section, markdown, page, text
 from nbckpt.verbs.pages import Table, printable
 
 HOSTILE = "<script>alert(1)</script>|`x`\n# h & 'q\" \x1b[31m\u202e"
@@ -132,6 +132,14 @@ def test_markdown_shows_hostile_names_as_they_are() -> None:
     assert not re.search(r"(?<!\\)[<>`\[\]]", content)
     for start in ("\\- x", "1\\. y", "\\= z"):
         assert start in content
+
+
+def test_command_is_copied_as_it_is_and_can_hold_no_html() -> None:
+    command = "nbckpt resolve r-1 'a b' --done VALUE|--redo"
+    sections = [Section("Go on", ["First:", Code(command), Code("<b>\n# x")])]
+    assert f"\n\n    {command}\n\n    <b> # x\n" in markdown("t", sections)
+    assert command in text("t", sections)
+    assert "<b>" not in page("t", sections)
 
 
 def test_names_with_underscores_stay_readable_in_markdown() -> None:

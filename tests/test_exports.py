@@ -23,6 +23,7 @@ PUBLIC = [
     "load_ipython_extension",
     "map",
     "note",
+    "progress",
     "receive",
     "relay",
     "transaction",

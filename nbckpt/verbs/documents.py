@@ -40,6 +40,12 @@ class Section:
     """SVG that HTML shows above its parts; other forms leave it out."""
 
 
+class Code(str):
+    """A line that is copied as it is, such as a command."""
+
+    __slots__ = ()
+
+
 def text(title: str, sections: Iterable[Section]) -> str:
     """Return a document as plain text.
 
@@ -86,6 +92,8 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
 
 def _marked(part: str | Table) -> str:
     """Return a line or a table as Markdown."""
+    if isinstance(part, Code):
+        return "    " + " ".join(part.splitlines())
     if isinstance(part, str):
         return "  \n".join(_escaped(line) for line in part.splitlines())
     rows = [part.head, ("---",) * len(part.head), *part.rows]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from nbckpt import worktree
 from nbckpt.verbs.audit import key_of
 from nbckpt.verbs.audited import records_table
-from nbckpt.verbs.documents import Section, markdown
+from nbckpt.verbs.documents import Code, Section, markdown
 from nbckpt.verbs.dossier import (
     Dossier,
     is_open_question,
@@ -17,6 +17,7 @@ from nbckpt.verbs.dossier import (
     read,
 )
 from nbckpt.verbs.pages import Table, listed, moment
+from nbckpt.verbs.waiting import answering, settling
 
 if TYPE_CHECKING:
     from nbckpt.history import Reader
@@ -75,6 +76,10 @@ class Handover(TypedDict):
     state: str
     holder: str
     """Who holds the run in words; empty: nobody."""
+    to_answer: list[str]
+    """Commands that answer the questions, each with its options."""
+    to_settle: list[str]
+    """Commands that tell of effects whether they happened."""
     command: str
     """What goes on with the run; empty if it is complete or running."""
     next_step: str
@@ -119,6 +124,8 @@ def handover(reader: Reader, run: RunRecord) -> Handover:
         version=run.version,
         state=status["state"],
         holder=_holder(dossier),
+        to_answer=answering(status["questions"]),
+        to_settle=settling(status["effects"]),
         command=status["resume"],
         next_step=undone[0]["name"] if undone else "",
         in_flight=_in_flight(dossier),
@@ -219,20 +226,20 @@ def handover_text(data: Handover) -> str:
     return markdown(f"Hand-over of run {data['run']}", found)
 
 
-def _go_on(data: Handover) -> list[str]:
+def _go_on(data: Handover) -> list[str | Table]:
     """Return how to go on."""
     done = sum(step["state"] in {"completed", "stale"} for step in data["steps"])
-    lines = [f"State: {data['state']}, {done} of {len(data['steps'])} steps done."]
+    lines: list[str | Table] = [
+        f"State: {data['state']}, {done} of {len(data['steps'])} steps done."
+    ]
     if data["holder"]:
         lines.append(f"Held by {data['holder']}.")
     if data["next_step"]:
         lines.append(f"Next step: {data['next_step']}")
-    if data["questions"]:
-        lines.append(
-            f"Answer first: nbckpt answer, then go on ({len(data['questions'])})."
-        )
-    if data["unsettled"]:
-        lines.append("Settle first: nbckpt resolve, for each effect below.")
+    if data["to_answer"]:
+        lines += ["Answer first:", *map(Code, data["to_answer"])]
+    if data["to_settle"]:
+        lines += ["Settle first:", *map(Code, data["to_settle"])]
     if data["command"]:
         lines.append(f"Command: {data['command']}")
     elif data["state"] == "completed":

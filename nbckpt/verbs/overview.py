@@ -9,7 +9,7 @@ from nbckpt.pictures import Bar, Chart, Lane, Picture, chart_picture
 from nbckpt.pictures.lanes import round_length
 from nbckpt.verbs.looping import open_lines
 from nbckpt.verbs.pages import Page, Table, duration, moment, size
-from nbckpt.verbs.waiting import waiting_lines
+from nbckpt.verbs.waiting import effect_lines, point_lines, question_lines
 
 if TYPE_CHECKING:
     from nbckpt.verbs.status import HolderState, RunLine, Status, StepStatus
@@ -45,7 +45,10 @@ def status_page(data: Status) -> Page:
     )
     lines += open_lines(data["loops"])
     page: list[str | Table] = [*lines, "", _steps_table(data["steps"])]
-    page += waiting_lines(data["questions"], data["unknowns"])
+    page += question_lines(data["questions"]) + effect_lines(data["effects"])
+    for stop in data["stops"]:
+        page += ["", f"stopped   {stop['step']}: {stop['error']}"]
+    page += point_lines(data["unknowns"])
     if data["resume"]:
         page += ["", f"To go on: {data['resume']}"]
     return page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -17,6 +18,12 @@ from nbckpt.verbs.outline import Outlined, outline
 from nbckpt.verbs.pages import Page, Table, listed
 from nbckpt.verbs.prediction import Prediction, known_of, predict
 from nbckpt.verbs.starting import find_start
+from nbckpt.verbs.waiting import (
+    answering,
+    open_effects,
+    open_questions,
+    settling,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -209,6 +216,10 @@ def _notes(reader: Reader, target: _Target) -> list[str]:
         run = reader.run(target.run_id)
         notes += [_other_version(run, target.start.version), _held(reader, run)]
         notes.append(_other_steps(reader.plan(run.run_id), target.steps))
+        asked = open_questions(reader, run, time.time())
+        notes += [f"answer first: {line}" for line in answering(asked)]
+        effects = open_effects(reader, run)
+        notes += [f"settle first: {line}" for line in settling(effects)]
     else:
         notes.append("a new run begins")
     return [note for note in notes if note]

@@ -18,14 +18,9 @@ from nbckpt.records import (
     StepRecord,
     StepState,
 )
+from nbckpt.verbs import waiting
 from nbckpt.verbs.looping import LoopStatus, loops
 from nbckpt.verbs.opening import require
-from nbckpt.verbs.waiting import (
-    OpenPoint,
-    OpenQuestion,
-    open_points,
-    open_questions,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,8 +99,11 @@ class Status(TypedDict):
     died_in: CurrentStep | None
     steps: list[StepStatus]
     loops: list[LoopStatus]
-    questions: list[OpenQuestion]
-    unknowns: list[OpenPoint]
+    questions: list[waiting.OpenQuestion]
+    effects: list[waiting.OpenEffect]
+    """Those of which it is not known whether they happened."""
+    stops: list[waiting.Stopped]
+    unknowns: list[waiting.OpenPoint]
     store: StoreState
     placement: dict[str, Any] | None
     """Where ``nbckpt run`` started it last: a `Placement`."""
@@ -164,12 +162,12 @@ def status(reader: Reader, run: RunRecord, now: float | None = None) -> Status:
     """
     look = _look(reader, run, time.time() if now is None else now)
     steps = [_step(look, planned) for planned in look.plan]
-    running, died = (
-        _current(look, steps, "running"),
-        _current(look, steps, "interrupted"),
-    )
+    running = _current(look, steps, "running")
+    died = _current(look, steps, "interrupted")
     state = _run_state(look, [step["state"] for step in steps])
     placement = reader.placement(run.run_id)
+    questions = waiting.open_questions(reader, run, look.now)
+    effects = waiting.open_effects(reader, run)
     return Status(
         run=run.run_id,
         notebook=run.notebook,
@@ -183,8 +181,10 @@ def status(reader: Reader, run: RunRecord, now: float | None = None) -> Status:
         died_in=died if state == "interrupted" else None,
         steps=steps,
         loops=loops(reader, run.run_id),
-        questions=open_questions(reader, run, look.now),
-        unknowns=open_points(reader, run),
+        questions=questions,
+        effects=effects,
+        stops=waiting.open_stops(reader, run, questions, effects),
+        unknowns=waiting.open_points(reader, run),
         store=_store(reader),
         placement=placement.to_json() if placement else None,
         resume="" if state in OVER else resume_command(run),

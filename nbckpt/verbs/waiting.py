@@ -1,14 +1,24 @@
-"""What a run waits for: open questions, and points that nobody settled yet."""
+"""What a run waits for: answers, outcomes of effects, points that nobody settled yet."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt import answers
+from nbckpt.errors import WaitingForAnswer
+from nbckpt.leases import standing
+from nbckpt.moments import local
+from nbckpt.records import EffectState, StepState
+from nbckpt.verbs.opening import DEFAULT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nbckpt.history import Reader
-    from nbckpt.records import RunRecord
+    from nbckpt.records import Attempt, RunRecord
+
+MOST = 8
+"""Effects that are shown to people one by one."""
 
 
 class OpenQuestion(TypedDict):
@@ -26,6 +36,29 @@ class OpenQuestion(TypedDict):
     """Whether the deadline has passed."""
     commands: list[str]
     """What answers it, one for each option."""
+
+
+class OpenEffect(TypedDict):
+    """An effect that was begun, and of which no record tells whether it happened."""
+
+    name: str
+    step: str
+    item: str
+    key: str
+    since: float
+    """When it was begun first, in seconds since the epoch."""
+    error: str
+    """What the call raised."""
+    command: str
+    """What settles it, unless the notebook's own `lookup` or `dedup` does."""
+
+
+class Stopped(TypedDict):
+    """A step that stopped for a person, for neither a question nor such an effect."""
+
+    step: str
+    error: str
+    """What is wrong, and the commands that settle it."""
 
 
 class OpenPoint(TypedDict):
@@ -57,6 +90,7 @@ def open_questions(reader: Reader, run: RunRecord, now: float) -> list[OpenQuest
     list of OpenQuestion
         JSON values.
     """
+    store = _store_named(reader, run)
     return [
         OpenQuestion(
             id=asked.id,
@@ -67,11 +101,108 @@ def open_questions(reader: Reader, run: RunRecord, now: float) -> list[OpenQuest
             asked_at=asked.asked_at,
             deadline=asked.deadline,
             late=bool(asked.deadline) and now > asked.deadline,
-            commands=answers.commands(asked),
+            commands=answers.commands(asked, store),
         )
         for asked in reader.questions(run.run_id)
         if not asked.answered
     ]
+
+
+def _store_named(reader: Reader, run: RunRecord) -> str:
+    """Return the store's folder where a command would look for another one."""
+    folder = reader.store.folder.absolute()
+    notebook = folder.parent / (run.notebook or "it.ipynb")
+    return "" if folder == notebook.parent / DEFAULT else str(folder)
+
+
+def open_effects(reader: Reader, run: RunRecord) -> list[OpenEffect]:
+    """Return the effects of a run of which it is not known whether they happened.
+
+    Parameters
+    ----------
+    reader : Reader
+        The run's store.
+    run : RunRecord
+        The run.
+
+    Returns
+    -------
+    list of OpenEffect
+        JSON values. Those of a step that runs are under way and not among them, nor
+        those that a person has said to do again.
+    """
+    store = _store_named(reader, run)
+    found = []
+    for step in _left(reader, run.run_id):
+        for _, row in reader.store.scan(f"effect/{run.run_id}/{step}/"):
+            if row.get("state") != EffectState.INTENT or row.get("answer"):
+                continue
+            key, name = row.get("key", ""), row.get("name", "")
+            command = answers.resolving(run.run_id, key or name, store)
+            found.append(
+                OpenEffect(
+                    name=name,
+                    step=step,
+                    item=row.get("item", ""),
+                    key=key,
+                    since=row.get("first_at", 0.0),
+                    error=row.get("error", ""),
+                    command=command,
+                )
+            )
+    return found
+
+
+def open_stops(
+    reader: Reader,
+    run: RunRecord,
+    questions: list[OpenQuestion],
+    effects: list[OpenEffect],
+) -> list[Stopped]:
+    """Return the steps that stopped for a person who has said nothing since.
+
+    Parameters
+    ----------
+    reader : Reader
+        The run's store.
+    run : RunRecord
+        The run.
+    questions : list of OpenQuestion
+        From `open_questions`: what a step asks is not shown twice.
+    effects : list of OpenEffect
+        From `open_effects`.
+
+    Returns
+    -------
+    list of Stopped
+        JSON values.
+    """
+    told = {one["step"] for one in (*questions, *effects)}
+    question = WaitingForAnswer.__name__
+    return [
+        Stopped(step=name, error=attempt.error.partition(": ")[2])
+        for name, attempt in reader.attempts(run.run_id).items()
+        if attempt.state is StepState.WAITING
+        and name not in told
+        and not attempt.error.startswith(question)
+        and not _said_since(reader, attempt)
+    ]
+
+
+def _said_since(reader: Reader, attempt: Attempt) -> bool:
+    """Tell whether a person settled an effect of a step since it stopped."""
+    rows = reader.store.scan(f"effect/{attempt.run_id}/{attempt.step}/")
+    answers = (row.get("answer") or {} for _, row in rows)
+    return any(answer.get("at", 0.0) > attempt.ended_at for answer in answers)
+
+
+def _left(reader: Reader, run_id: str) -> Iterator[str]:
+    """Yield the steps that were begun, are not completed, and do not run now."""
+    is_held = standing(reader.lease(run_id)) in {"alive", "late"}
+    over = {StepState.COMPLETED, StepState.RUNNING if is_held else None}
+    for name, attempt in reader.attempts(run_id).items():
+        if attempt.state not in over:
+            yield name
 
 
 def open_points(reader: Reader, run: RunRecord) -> list[OpenPoint]:
@@ -103,28 +234,81 @@ def open_points(reader: Reader, run: RunRecord) -> list[OpenPoint]:
     ]
 
 
-def waiting_lines(questions: list[OpenQuestion], points: list[OpenPoint]) -> list[str]:
-    """Return what a run waits for, for people.
+def question_lines(questions: list[OpenQuestion]) -> list[str]:
+    """Return open questions for people.
 
     Parameters
     ----------
     questions : list of OpenQuestion
         From `open_questions`.
-    points : list of OpenPoint
-        From `open_points`.
-
-    Returns
-    -------
-    list of str
-        Empty if there is nothing.
     """
     lines = []
     for asked in questions:
         late = " (its deadline has passed without an answer)" if asked["late"] else ""
-        where = "".join(f", {word}" for word in (asked["step"], asked["item"]) if word)
-        lines += ["", f"question  {asked['id']}{where}: {asked['text']}{late}"]
+        lines += ["", f"question  {asked['id']}{_where(asked)}: {asked['text']}{late}"]
         lines += [f"  to answer: {command}" for command in asked["commands"]]
+    return lines
+
+
+def effect_lines(effects: list[OpenEffect]) -> list[str]:
+    """Return effects of unknown outcome for people; of many, the first ones.
+
+    Parameters
+    ----------
+    effects : list of OpenEffect
+        From `open_effects`.
+    """
+    lines = []
+    for one in effects[:MOST]:
+        error = f" ({one['error']})" if one["error"] else ""
+        known = f"not known whether it happened{error}"
+        begun = f"begun at {local(one['since'])}, {known}"
+        lines += ["", f"effect    {one['name']}{_where(one)}: {begun}"]
+        lines.append(f"  to settle: {one['command']}")
+    if len(effects) > MOST:
+        lines.append(f"  and {len(effects) - MOST} effects more")
+    return lines
+
+
+def point_lines(points: list[OpenPoint]) -> list[str]:
+    """Return open points for people.
+
+    Parameters
+    ----------
+    points : list of OpenPoint
+        From `open_points`.
+    """
+    lines = []
     for point in points:
         lines += ["", f"unknown   {point['number']}: {point['text']} ({point['by']})"]
         lines.append(f"  to settle: {point['command']}")
     return lines
+
+
+def _where(one: OpenQuestion | OpenEffect) -> str:
+    """Return the step and item of a question or effect."""
+    return "".join(f", {word}" for word in (one["step"], one["item"]) if word)
+
+
+def answering(questions: list[OpenQuestion]) -> list[str]:
+    """Return the commands that answer questions, the options of each in one line.
+
+    Parameters
+    ----------
+    questions : list of OpenQuestion
+        From `open_questions`.
+    """
+    return [" | ".join(asked["commands"]) for asked in questions]
+
+
+def settling(effects: list[OpenEffect]) -> list[str]:
+    """Return the commands that settle effects; of many, the first ones.
+
+    Parameters
+    ----------
+    effects : list of OpenEffect
+        From `open_effects`.
+    """
+    left = len(effects) - MOST
+    more = [f"nbckpt status shows {left} more"] if left > 0 else []
+    return [one["command"] for one in effects[:MOST]] + more

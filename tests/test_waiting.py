@@ -1,0 +1,178 @@
+"""What a run waits for is shown with the exact command that lets it go on."""
+
+from __future__ import annotations
+
+import builtins
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+import pytest
+
+from nbckpt.cli import main
+from nbckpt.history import Reader
+from nbckpt.verbs.handover import handover, handover_text
+from nbckpt.verbs.planning import plan_run
+from nbckpt.verbs.status import Status, status
+from nbckpt.verbs.waiting import OpenEffect, effect_lines, settling
+from tests.notebook import Notebook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PAY = (
+    "%%step pay\nimport nbckpt\npaid = nbckpt.effect('charge', lambda key: there(key))"
+)
+ASK = "%%step ask\nimport nbckpt\nsaid = nbckpt.ask('Delete?', ['yes', 'no'], name='d')"
+SAID = "--done VALUE|--not-done|--redo"
+
+
+@pytest.fixture
+def notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Notebook]:
+    """Return a kernel that knows its notebook, whose receiver is cut off."""
+    monkeypatch.chdir(tmp_path)
+    cells = [nbformat.v4.new_code_cell(source) for source in (ASK, PAY)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), "etl.ipynb")
+    monkeypatch.setenv("NBCKPT_NOTEBOOK", str(tmp_path / "etl.ipynb"))
+    monkeypatch.setattr(builtins, "there", cut_off, raising=False)
+    found = Notebook(capsys)
+    yield found
+    found.close()
+
+
+def cut_off(key: str) -> str:
+    raise TimeoutError(f"no answer for {key[:3]}")
+
+
+def looked(notebook: Notebook) -> Status:
+    return status(Reader(notebook.session.store), notebook.journal.run("etl-1"))
+
+
+def said_everywhere(notebook: Notebook) -> list[str]:
+    """Return what each verb that looks at the run shows of it."""
+    pages = []
+    for line in ("status", "plan", "handover"):
+        notebook.shown()
+        notebook.run(f"%nbckpt {line} etl-1")
+        pages.append(notebook.shown())
+    return pages
+
+
+def told(words: str) -> None:
+    """Run the line of a shell in this process."""
+    _, *rest = shlex.split(words)
+    with pytest.raises(SystemExit) as ended:
+        main(rest)
+    assert ended.value.code == 0
+
+
+def test_effect_of_unknown_outcome_is_settled_by_the_command_that_is_shown(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook.error(PAY)
+    (effect,) = looked(notebook)["effects"]
+    assert effect["command"] == f"nbckpt resolve etl-1 {effect['key']} {SAID}"
+    assert "TimeoutError" in effect["error"]
+    for page in said_everywhere(notebook):
+        assert effect["command"] in page
+    told(effect["command"].replace(SAID, "--not-done"))
+    assert looked(notebook)["effects"] == []
+    for page in said_everywhere(notebook):
+        assert "nbckpt resolve" not in page
+    monkeypatch.setattr(builtins, "there", str, raising=False)
+    notebook.run(PAY)
+    assert notebook.names["paid"] == effect["key"]
+
+
+def test_effect_that_a_person_has_redone_waits_for_nobody(notebook: Notebook) -> None:
+    notebook.error(PAY)
+    notebook.run("%nbckpt resolve charge --redo")
+    assert looked(notebook)["effects"] == []
+
+
+def test_effect_that_is_under_way_is_not_for_a_person(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    look = lambda _: seen.append(looked(notebook)["effects"])  # noqa: E731
+    monkeypatch.setattr(builtins, "there", look, raising=False)
+    notebook.run(PAY)
+    assert seen == [[]]
+
+
+def test_step_that_stopped_shows_why_and_what_to_do(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtins, "there", str, raising=False)
+    sends = PAY.replace("there(key)", "there((key, amount))")
+    notebook.run("amount = 1")
+    notebook.run(sends)
+    notebook.run("amount = 2")
+    notebook.error(sends)
+    data = looked(notebook)
+    assert (data["effects"], data["state"]) == ([], "waiting")
+    notebook.shown()
+    notebook.run("%nbckpt status")
+    shown = " ".join(notebook.shown().split())
+    assert "stopped pay: " in shown
+    assert "nbckpt resolve etl-1 pay.charge-" in shown
+    assert SAID in shown
+    notebook.run("%nbckpt resolve charge --redo")
+    assert looked(notebook)["stops"] == []
+
+
+def test_question_is_answered_by_the_command_that_is_shown(notebook: Notebook) -> None:
+    notebook.error(ASK)
+    notebook.session.hold()
+    for page in said_everywhere(notebook):
+        assert "nbckpt answer etl-1 d yes" in page
+    told("nbckpt answer etl-1 d yes")
+    for page in map(str.lower, said_everywhere(notebook)):
+        assert "answer first" not in page
+        assert "to answer:" not in page
+        assert "stopped " not in page
+    notebook.run(ASK)
+    assert notebook.names["said"] == "yes"
+
+
+def test_command_names_the_store_that_a_shell_would_not_find(
+    notebook: Notebook,
+) -> None:
+    notebook.run("%nbckpt start --store elsewhere")
+    notebook.error(PAY)
+    notebook.error(ASK)
+    notebook.session.hold()
+    where = f"--store {notebook.session.store.folder}"
+    data = looked(notebook)
+    assert data["effects"][0]["command"].startswith(f"nbckpt resolve {where} etl-1 ")
+    assert data["questions"][0]["commands"][0].startswith(f"nbckpt answer {where}")
+    told(data["effects"][0]["command"].replace(SAID, "--done x"))
+    other = PAY.replace("charge'", "other'")
+    notebook.error(other)
+    again: Any = notebook.error(other)
+    assert f"nbckpt resolve {where} etl-1 " in again.remedy
+
+
+def test_handover_and_plan_put_it_before_the_command_that_goes_on(
+    notebook: Notebook,
+) -> None:
+    notebook.error(PAY)
+    reader, run = Reader(notebook.session.store), notebook.journal.run("etl-1")
+    page = handover_text(handover(reader, run))
+    assert 0 < page.index("Settle first") < page.index("Command: ")
+    notes = plan_run(reader, run)["notes"]
+    assert [note for note in notes if note.startswith("settle first")]
+
+
+def test_many_effects_are_cut_for_people() -> None:
+    one = OpenEffect(
+        name="a", step="s", item="7", key="k", since=5.0, error="", command="cmd"
+    )
+    lines = effect_lines([one] * 10)
+    assert lines[-1] == "  and 2 effects more"
+    assert sum("a, s, 7: begun at" in line for line in lines) == 8
+    assert settling([one] * 10)[-1] == "nbckpt status shows 2 more"
+    assert effect_lines([]) == settling([]) == []
