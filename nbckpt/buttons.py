@@ -18,8 +18,7 @@ from nbckpt.history import Reader
 from nbckpt.persons import person
 from nbckpt.records import EffectState
 from nbckpt.resume import Stop
-from nbckpt.verbs.marks import rerun
-from nbckpt.verbs.resolving import Said, resolve
+from nbckpt.verbs.late import late
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +27,11 @@ if TYPE_CHECKING:
     from nbckpt.resume import Decision
     from nbckpt.session import Session
     from nbckpt.store import Store
+    from nbckpt.verbs import marks, resolving
+else:
+    # Seldom needed, and they bring half of the verbs along.
+    marks = late("nbckpt.verbs.marks")
+    resolving = late("nbckpt.verbs.resolving")
 
 Act = Callable[["Store", str], str]
 """Records a click in a store; takes the text of the field; returns what is to be told."""
@@ -166,7 +170,8 @@ def words_on(effect: EffectRecord) -> list[Choice]:
         def act(store: Store, text: str) -> str:
             del text
             run = Reader(store).run(effect.run_id)
-            return resolve(store, run, effect.key, Said(word, seen=effect))
+            said = resolving.Said(word, seen=effect)
+            return resolving.resolve(store, run, effect.key, said)
 
         command = f"nbckpt resolve {effect.run_id} {effect.key} --{word}"
         return Choice(label, act, command)
@@ -191,7 +196,8 @@ def again_from(run_id: str, step: str) -> list[Choice]:
     def choice(label: str, *, and_after: bool) -> Choice:
         def act(store: Store, text: str) -> str:
             del text
-            return rerun(store, Reader(store).run(run_id), step, and_after=and_after)
+            run = Reader(store).run(run_id)
+            return marks.rerun(store, run, step, and_after=and_after)
 
         flag = " --and-after" if and_after else ""
         command = f"nbckpt rerun {step} --run {run_id}{flag}"
