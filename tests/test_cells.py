@@ -1,17 +1,34 @@
-"""The text of cells: what IPython would take for something else than the user meant."""
+"""The cells of files and scripts, and what IPython would take for something else."""
 
 from __future__ import annotations
 
 import ast
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt.cells import parse_body, with_questions
-from nbckpt.errors import BadStep
+from nbckpt.cells import parse_body, read_cells, read_sources, with_questions
+from nbckpt.errors import BadNotebook, BadStep
+from nbckpt.verbs.targets import folder_of, notebook_named
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.notebook import Notebook
+
+SCRIPT = """\
+# %% [markdown]
+# # A job
+# %%
+# %load_ext nbckpt
+import os
+# %% tags=["parameters"]
+n = 1
+# %%
+# %%step one --check "a == 10"
+a = n * 10
+"""
 
 
 def changed(source: str) -> str:
@@ -86,3 +103,44 @@ def test_question_mark_behind_the_magic_alone_is_a_request_for_help(
     notebook.shown()
     notebook.run("%nbckpt?")
     assert "Run a verb" in notebook.shown()
+
+
+def test_script_has_the_cells_that_its_lines_mark(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(SCRIPT)
+    cells = read_cells(script)
+    assert [cell.source for cell in cells] == [
+        "%load_ext nbckpt\nimport os",
+        "n = 1",
+        '%%step one --check "a == 10"\na = n * 10',
+    ]
+    assert [cell.tags for cell in cells] == [(), ("parameters",), ()]
+
+
+def test_script_without_jupytext_is_refused_with_the_way_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "job.py").write_text(SCRIPT)
+    monkeypatch.setitem(sys.modules, "jupytext", None)
+    with pytest.raises(BadNotebook, match=r"pip install 'nbckpt\[jupytext\]'"):
+        read_sources(tmp_path / "job.py")
+
+
+@pytest.mark.parametrize("name", ["job.py", "job.ipynb"])
+def test_file_that_is_missing_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadNotebook, match="there is no notebook"):
+        read_sources(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]"])
+def test_file_that_is_no_notebook_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "nb.ipynb"
+    path.write_text(text)
+    with pytest.raises(BadNotebook, match="no readable notebook"):
+        read_sources(path)
+
+
+def test_script_is_a_notebook_where_a_command_names_one(tmp_path: Path) -> None:
+    assert notebook_named("job.py") is not None
+    assert notebook_named("job-1") is None
+    assert folder_of("", str(tmp_path / "job.py")) == tmp_path / ".nbckpt"

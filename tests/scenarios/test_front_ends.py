@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbconvert import HTMLExporter
 
 from nbckpt import headless
 from nbckpt.verbs.opening import looking
@@ -126,6 +128,13 @@ def test_program_resumes_the_run_of_the_notebook_that_it_executes(
     assert new == Counter({("nb-1", step, "skipped"): 1 for step in ("one", "two")}), (
         said
     )
+
+
+def test_export_shows_what_was_printed_without_any_script(cold: Path) -> None:
+    page, _ = HTMLExporter().from_filename(str(cold / "nb.out.ipynb"))
+    shown = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
+    for text in ("a is 10", "b is 11"):
+        assert text in shown
 
 
 def test_papermill_resumes_by_its_output_and_parameters_are_inputs(
