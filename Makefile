@@ -18,7 +18,7 @@ LONG := tests/cases tests/scenarios tests/crash tests/bench
 LONG_BROWSER := tests/browser/test_quickstart.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit sample notebooks browser endurance bench kill-all clean
+.PHONY: help demo test lint unit sample notebooks docs browser endurance bench kill-all clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ demo: $(VENV)/examples.stamp ## kill a real notebook in the middle of a step, an
 
 test: lint ## everything that CI checks
 	$(BIN)/coverage erase
-	$(MAKE) unit notebooks
+	$(MAKE) unit notebooks docs
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -53,6 +53,9 @@ endurance: $(VENV)/browser.stamp ## the cases, the scenarios and the kill matrix
 notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel
 	$(BIN)/coverage run -m pytest $(SPREAD) loadfile --timeout 900 --nbval --nbckpt-fresh --nbckpt-twice notebooks
 
+docs: $(VENV)/docs.stamp ## the documents, in build/docs; a broken link is an error
+	$(BIN)/sphinx-build -W -n -q --keep-going docs build/docs
+
 browser: $(VENV)/browser.stamp ## JupyterLab and Notebook 7 in Chromium; pictures in build/shots
 	$(BIN)/python -m pytest -n 2 tests/browser --ignore $(LONG_BROWSER)
 
@@ -64,7 +67,7 @@ kill-all: $(VENV)/test.stamp ## the kill matrix at every point, not at a sample
 
 clean: ## remove what the targets made, the environment too
 	rm -rf $(VENV) build dist .coverage .coverage.* .hypothesis .import_linter_cache
-	rm -rf .grimp_cache .mypy_cache .pytest_cache .ruff_cache notebooks/.nbckpt notebooks/out
+	rm -rf .grimp_cache .mypy_cache .pytest_cache .ruff_cache notebooks/.nbckpt notebooks/out docs/reference
 	find nbckpt tests notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -84,6 +87,10 @@ $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 	$(PIP) $(TORCH) || \
 	  echo "no $(TORCH) for this machine; the tests that need it are skipped"
 	@touch $(VENV)/examples.stamp $@
+
+$(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[docs]'
+	@touch $@
 
 $(VENV)/browser.stamp: $(VENV)/test.stamp
 	$(PIP) --editable '.[browser,dask]'
