@@ -22,6 +22,7 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from nbckpt import current
+from nbckpt.answers import resolving
 from nbckpt.errors import BadStep, StopForHuman
 from nbckpt.intents import Intent, key_here
 from nbckpt.moments import local
@@ -211,6 +212,8 @@ def _go_on(intent: Intent, asked: Asked) -> Settled | None:
     # Before the receiver is asked: a holder that was replaced may be in the middle of
     # the same call.
     intent.place.session.alone()
+    if record is None and _takes_over(intent, asked):
+        return None
     found = _find(intent, asked)
     if found is not None:
         intent.write_done(found, "found", asked.request)
@@ -238,6 +241,26 @@ def _recorded(intent: Intent, record: EffectRecord, asked: Asked) -> Settled:
     else:
         _check_request(intent, record.request, asked.request)
     return Settled(intent.outcome())
+
+
+def _takes_over(intent: Intent, asked: Asked) -> bool:
+    """Take over, or stop, where a step that is gone has made the same effect."""
+    former = intent.former()
+    if former is None or differing(former.request or asked.request, asked.request):
+        return False
+    if former.answer is not None and former.answer.word == "done":
+        intent.take_over(former)
+        return True
+    made = "made" if former.state is EffectState.DONE else "began"
+    store = current.store_named(intent.place.session)
+    say = resolving(former.run_id, former.key, store, "--done")
+    raise StopForHuman(
+        f"{intent.where}: step {former.step}, which the notebook has no more, {made} "
+        "the same effect in this run",
+        f"Nothing was performed. If the step was renamed, name it {former.step} again, "
+        f"or let that effect count here: {say} [VALUE]; to perform it here all the "
+        f"same: {resolving(former.run_id, former.key, store, '--redo')}",
+    )
 
 
 def _check_unknown(intent: Intent, record: EffectRecord, asked: Asked) -> None:

@@ -207,6 +207,51 @@ class Intent:
             self._session.journal.write(lambda tx: tx.put(self._path, record.to_json()))
             self.record = record
 
+    def former(self) -> EffectRecord | None:
+        """Return the same effect of a step that the notebook has no more.
+
+        One that is known not to have happened, or is to be done again, is none. Where
+        the notebook's file is not known, no step is known to be gone.
+        """
+        journal, run_id = self._session.journal, self.place.attempt.run_id
+        plan, item = journal.plan(run_id), current.item.get()
+        if plan.source != "notebook":
+            return None
+        gone = journal.attempts(run_id).keys() - {step.name for step in plan.steps}
+        for step in sorted(gone):
+            key = effect_key(run_id, step, self.name, item)
+            row = journal.store.get(f"effect/{run_id}/{step}/{key}")
+            found = None if row is None else revived(EffectRecord, row)
+            if found is None or found.state is EffectState.FAILED:
+                continue
+            if found.answer is None or found.answer.word != "redo":
+                return found
+        return None
+
+    def take_over(self, former: EffectRecord) -> None:
+        """Record that this effect is the one that another step made, as a person said.
+
+        Parameters
+        ----------
+        former : EffectRecord
+            From `former`.
+        """
+        attempt = self.place.attempt
+        record = replace(
+            former, step=attempt.step, key=self.key, attempt=attempt.attempt,
+            token=attempt.token,
+        )  # fmt: skip
+        there = f"outcome/{former.run_id}/{former.step}/{former.key}"
+
+        def change(transaction: Transaction) -> None:
+            data = transaction.get_bytes(there) if former.coded else None
+            if data is not None:
+                transaction.put_bytes(self._bytes, data)
+            self._put(transaction, record, self._event("done", f"as {former.key}"))
+
+        self._session.journal.write(change)
+        self.record = record
+
     def resolving(self, *said: str) -> str:
         """Return the command that settles the effect.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,3 +218,56 @@ def test_plan_tells_the_changed_list_before_anything_runs(notebook: Notebook) ->
     found = plan_notebook(Reader(notebook.session.store), Path("etl.ipynb"))
     assert "the list of steps changed: moved b" in found["notes"]
     assert lines(notebook, "plan")[-1].reason == ""
+
+
+PAYS = """%%step {name} --effects bank
+import nbckpt
+paid = nbckpt.effect("charge", lambda key: there.append(key) or len(there), request=1)
+"""
+
+
+@pytest.fixture
+def charged(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the keys under which a step paid, which bears another name then."""
+    keys: list[str] = []
+    monkeypatch.setattr(builtins, "there", keys, raising=False)
+    again(notebook, PAYS.format(name="pay"))
+    write(PAYS.format(name="bill"))
+    notebook.restart()
+    return keys
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"), [("--done", 1), ("--redo", 2), ("--not-done", 2)]
+)
+def test_effect_of_a_renamed_step_stops_until_a_person_says_what_counts(
+    notebook: Notebook, charged: list[str], said: str, calls: int
+) -> None:
+    bill = PAYS.format(name="bill")
+    stopped: Any = notebook.error(bill)
+    assert isinstance(stopped, StopForHuman)
+    assert "step pay, which the notebook has no more, made" in stopped.what
+    assert f"nbckpt resolve etl-1 {charged[0]} --done" in stopped.remedy
+    assert len(charged) == 1
+    notebook.run(f"%nbckpt resolve {charged[0]} {said}")
+    notebook.run(bill)
+    assert (len(charged), notebook.names["paid"]) == (calls, calls)
+    notebook.restart()
+    notebook.run(bill)
+    assert (len(charged), notebook.decision("bill")) == (calls, "Skip")
+
+
+def test_step_that_gets_its_old_name_again_is_skipped(
+    notebook: Notebook, charged: list[str]
+) -> None:
+    assert isinstance(notebook.error(PAYS.format(name="bill")), StopForHuman)
+    again(notebook, PAYS.format(name="pay"))
+    assert (len(charged), notebook.decision("pay")) == (1, "Skip")
+
+
+@pytest.mark.parametrize(("old", "new"), [('"charge"', '"other"'), ("est=1", "est=2")])
+def test_other_effect_of_a_new_step_is_performed(
+    notebook: Notebook, charged: list[str], old: str, new: str
+) -> None:
+    notebook.run(PAYS.format(name="bill").replace(old, new))
+    assert len(charged) == 2

@@ -139,7 +139,8 @@ def _check_seen(effect: EffectRecord, seen: EffectRecord | None) -> None:
 
 def _next(reader: Reader, run: RunRecord, step: str) -> str:
     """Return how the run goes on; a completed step would be skipped."""
-    done = reader.step(run.run_id, step) is not None
+    is_planned = any(one.name == step for one in reader.plan(run.run_id).steps)
+    done = is_planned and reader.step(run.run_id, step) is not None
     first = f"nbckpt rerun {step} --run {run.run_id}, then " if done else ""
     return f"{first}nbckpt run {run.notebook}" if run.notebook else "run the notebook"
 
@@ -170,7 +171,9 @@ def _check_still(reader: Reader, effect: EffectRecord) -> None:
     attempt = reader.attempt(effect.run_id, effect.step)
     if attempt is None or attempt.state is not StepState.RUNNING:
         return
-    if standing(reader.lease(effect.run_id)) in {"alive", "late"}:
+    lease = reader.lease(effect.run_id)
+    is_its_own = lease is not None and lease.token == attempt.token
+    if is_its_own and standing(lease) in {"alive", "late"}:
         raise RunHeld(
             f"step {effect.step} of run {effect.run_id} is running: its effect "
             f"{effect.name} may be happening now",

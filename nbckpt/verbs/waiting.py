@@ -198,10 +198,11 @@ def _said_since(reader: Reader, attempt: Attempt) -> bool:
 
 def _left(reader: Reader, run_id: str) -> Iterator[str]:
     """Yield the steps that were begun, are not completed, and do not run now."""
-    is_held = standing(reader.lease(run_id)) in {"alive", "late"}
-    over = {StepState.COMPLETED, StepState.RUNNING if is_held else None}
+    lease = reader.lease(run_id)
+    token = lease.token if lease and standing(lease) in {"alive", "late"} else None
     for name, attempt in reader.attempts(run_id).items():
-        if attempt.state not in over:
+        runs = attempt.state is StepState.RUNNING and attempt.token == token
+        if attempt.state is not StepState.COMPLETED and not runs:
             yield name
 
 
