@@ -13,13 +13,13 @@ from nbckpt.errors import NbckptError, WaitingForAnswer
 
 if TYPE_CHECKING:
     from nbckpt.current import current_run
-    from nbckpt.decisions import check, decide, evidence, note, unknown
-    from nbckpt.effects import effect, idempotency_key
-    from nbckpt.loops import items
-    from nbckpt.maps import map  # noqa: A004 - what it is
+    from nbckpt.effects.calls import effect, idempotency_key
+    from nbckpt.effects.transactions import receive, relay, transaction
+    from nbckpt.loops.iteration import items
+    from nbckpt.loops.maps import map  # noqa: A004 - what it is
     from nbckpt.panel.widget import progress
-    from nbckpt.questions import ask
-    from nbckpt.transactions import receive, relay, transaction
+    from nbckpt.people.decisions import check, decide, evidence, note, unknown
+    from nbckpt.people.questions import ask
 
 __all__ = [
     "NbckptError",
@@ -45,21 +45,21 @@ __all__ = [
 __version__ = "0.1.0"
 
 HOMES = {
-    "ask": "questions",
-    "check": "decisions",
+    "ask": "people.questions",
+    "check": "people.decisions",
     "current_run": "current",
-    "decide": "decisions",
-    "effect": "effects",
-    "evidence": "decisions",
-    "idempotency_key": "effects",
-    "items": "loops",
-    "map": "maps",
-    "note": "decisions",
+    "decide": "people.decisions",
+    "effect": "effects.calls",
+    "evidence": "people.decisions",
+    "idempotency_key": "effects.calls",
+    "items": "loops.iteration",
+    "map": "loops.maps",
+    "note": "people.decisions",
     "progress": "panel.widget",
-    "receive": "transactions",
-    "relay": "transactions",
-    "transaction": "transactions",
-    "unknown": "decisions",
+    "receive": "effects.transactions",
+    "relay": "effects.transactions",
+    "transaction": "effects.transactions",
+    "unknown": "people.decisions",
 }
 """Public name → module that it is loaded from when it is first used."""
 

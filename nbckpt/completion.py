@@ -7,20 +7,20 @@ import types
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from nbckpt import ambient, snapshots, variables
-from nbckpt.checkpoints import Work, pack_name
 from nbckpt.codecs import stored_globals
 from nbckpt.current import Gathered
-from nbckpt.modulestate import home
-from nbckpt.packs import Pack
-from nbckpt.proofs import ABSENT, Paths
+from nbckpt.inputs.proofs import ABSENT, Paths
+from nbckpt.inputs.watch import Touched
 from nbckpt.records import SEEDED_BY_STEP, Contents, Evidence, StepRecord, Value
-from nbckpt.watch import Touched
+from nbckpt.state import ambient, snapshots, variables
+from nbckpt.state.checkpoints import Work, pack_name
+from nbckpt.state.modulestate import home
+from nbckpt.store.packs import Pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nbckpt.inputs import Body
+    from nbckpt.inputs.fingerprint import Body
     from nbckpt.outputs import Recording
     from nbckpt.plan import Step
     from nbckpt.records import Attempt, Fingerprint

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.errors import BadStep, NbckptError
-from nbckpt.history import Reader
 from nbckpt.records import StepState
+from nbckpt.runs.history import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nbckpt.inputs import Body
+    from nbckpt.inputs.fingerprint import Body
     from nbckpt.plan import Step
     from nbckpt.records import Attempt, Question
     from nbckpt.session import Session

@@ -23,15 +23,16 @@ from IPython.core.magic import (
     no_var_expand,
 )
 
-from nbckpt import buttons, current, verbs
-from nbckpt.cells import with_questions
+from nbckpt import current, verbs
 from nbckpt.errors import BadStep
+from nbckpt.panel import buttons
 from nbckpt.panel.live import Panel, panels
 from nbckpt.panel.preference import NbCkpt
 from nbckpt.plan import EXAMPLE, step_line, step_parser
-from nbckpt.reads import seeds
 from nbckpt.runner import Runner
 from nbckpt.session import Session
+from nbckpt.source.cells import with_questions
+from nbckpt.source.reads import seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

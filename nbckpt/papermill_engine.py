@@ -15,7 +15,7 @@ from papermill.engines import NBClientEngine
 from papermill.iorw import papermill_io
 from papermill.log import logger
 
-from nbckpt.identity import SESSION
+from nbckpt.runs.identity import SESSION
 
 NAMED = {"start_timeout": "startup_timeout", "execution_timeout": "timeout"}
 """What papermill calls otherwise than nbclient."""

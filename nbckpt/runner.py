@@ -19,9 +19,10 @@ from tenacity import (
     wait_exponential,
 )
 
-from nbckpt import ambient, begun, current, proofs
+from nbckpt import current
 from nbckpt.completion import Running, aliases, completion
 from nbckpt.credentials import masked
+from nbckpt.effects.intents import require_settled
 from nbckpt.errors import (
     CheckFailed,
     Fenced,
@@ -30,12 +31,14 @@ from nbckpt.errors import (
     StopForHuman,
     WaitingForAnswer,
 )
-from nbckpt.history import readable
-from nbckpt.inputs import Body
-from nbckpt.intents import require_settled
+from nbckpt.inputs import proofs
+from nbckpt.inputs.fingerprint import Body
+from nbckpt.loops import begun
 from nbckpt.plan import Step, read_step
 from nbckpt.records import StepRecord, StepState
 from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
+from nbckpt.runs.history import readable
+from nbckpt.state import ambient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,19 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbckpt import ambient, journal, keys, postures, runs, snapshots, variables
-from nbckpt.cells import ENDINGS, parse_body, read_sources
-from nbckpt.checkpoints import Checkpoints, Restored
-from nbckpt.claims import Claims
+from nbckpt import keys
 from nbckpt.codecs import Secrets
 from nbckpt.errors import BadNotebook
-from nbckpt.identity import Wish, cell_id, identify, wish_of_environment
-from nbckpt.inputs import Body, Inputs
-from nbckpt.leases import Hold, Leases
-from nbckpt.modulestate import Names, explained
+from nbckpt.inputs.claims import Claims
+from nbckpt.inputs.fingerprint import Body, Inputs
+from nbckpt.inputs.proofs import Paths
+from nbckpt.inputs.survey import Survey
+from nbckpt.inputs.watch import Touched, Watch
 from nbckpt.outputs import Recorder, replay
 from nbckpt.plan import Step, doubles, planned, read_plan, twice
-from nbckpt.proofs import Paths
 from nbckpt.records import (
     Attempt,
     Fingerprint,
@@ -30,13 +27,19 @@ from nbckpt.records import (
     RunState,
     StepRecord,
 )
-from nbckpt.seeding import Seeding
-from nbckpt.stillness import Stillness
+from nbckpt.runs import journal, postures
+from nbckpt.runs import opening as runs
+from nbckpt.runs.identity import Wish, cell_id, identify, wish_of_environment
+from nbckpt.runs.leases import Hold, Leases
+from nbckpt.runs.worktree import Ground
+from nbckpt.source.cells import ENDINGS, parse_body, read_sources
+from nbckpt.state import ambient, snapshots, variables
+from nbckpt.state.checkpoints import Checkpoints, Restored
+from nbckpt.state.modulestate import Names, explained
+from nbckpt.state.seeding import Seeding
+from nbckpt.state.stillness import Stillness
 from nbckpt.store import Store
-from nbckpt.survey import Survey
 from nbckpt.trust import load_secret
-from nbckpt.watch import Touched, Watch
-from nbckpt.worktree import Ground
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import coverage
 import pytest
 
-from nbckpt.modulestate import OWN
+from nbckpt.state.modulestate import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from nbckpt.processes import this_process, ticks
 from nbckpt.records import Displaced, Holder
+from nbckpt.runs.processes import this_process, ticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nbckpt.journal import Journal
     from nbckpt.runner import Runner
+    from nbckpt.runs.journal import Journal
     from nbckpt.session import Session
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbckpt.absence import OVER, SILENT, WELL, News, Seen, Watched, look, word_of
+from nbckpt.runs.absence import OVER, SILENT, WELL, News, Seen, Watched, look, word_of
 
 GRACE = 60.0
 ALIVE = Seen("running", "alive", (3, 7))

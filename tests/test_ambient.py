@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 import torch
 
-from nbckpt import ambient
+from nbckpt.state import ambient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import __version__, lines
-from nbckpt.history import Reader
-from nbckpt.journal import Journal
-from nbckpt.packs import Pack
+from nbckpt import __version__
 from nbckpt.records import (
     Contents,
     DecisionRecord,
@@ -29,8 +26,12 @@ from nbckpt.records import (
     StepState,
     Unknown,
 )
-from nbckpt.runs import open_run
+from nbckpt.runs import lines
+from nbckpt.runs.history import Reader
+from nbckpt.runs.journal import Journal
+from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
+from nbckpt.store.packs import Pack
 from nbckpt.trust import load_secret
 from nbckpt.verbs import audited, documents
 from nbckpt.verbs.audit import audit, key_of

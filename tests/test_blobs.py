@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt.blobs import (
+from nbckpt.blobs.chunks import CHUNK_BYTES, ChunkIndex
+from nbckpt.blobs.packfile import (
     INLINE_BYTES,
     MAPPED_BYTES,
     PAGE_BYTES,
@@ -15,7 +16,6 @@ from nbckpt.blobs import (
     PackWriter,
     glances,
 )
-from nbckpt.chunks import CHUNK_BYTES, ChunkIndex
 from nbckpt.errors import StoreDamaged
 
 if TYPE_CHECKING:

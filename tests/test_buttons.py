@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import settling
-from nbckpt.buttons import (
+from nbckpt.panel.buttons import (
     Buttons,
     Choice,
     again_from,
@@ -16,7 +15,7 @@ from nbckpt.buttons import (
     has_reader,
     words_on,
 )
-from nbckpt.history import Reader
+from nbckpt.people import settling
 from nbckpt.records import (
     EffectRecord,
     EffectState,
@@ -25,6 +24,7 @@ from nbckpt.records import (
     Question,
     RunRecord,
 )
+from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 
@@ -224,7 +224,7 @@ def offers(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return SimpleNamespace(show=lambda: found.append((text, choices)))
 
     parent = {"content": {"allow_stdin": True}}
-    monkeypatch.setattr("nbckpt.buttons.Buttons", buttons)
+    monkeypatch.setattr("nbckpt.panel.buttons.Buttons", buttons)
     monkeypatch.setattr(notebook.shell, "kernel", object(), raising=False)
     monkeypatch.setattr(notebook.shell, "get_parent", lambda: parent, raising=False)
     return found

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from nbckpt.carried import carried
+from nbckpt.source.carried import carried
 
 
 @pytest.mark.parametrize(

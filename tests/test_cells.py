@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt.cells import parse_body, read_cells, read_sources, with_questions
 from nbckpt.errors import BadNotebook, BadStep
+from nbckpt.source.cells import parse_body, read_cells, read_sources, with_questions
 from nbckpt.verbs.targets import folder_of, notebook_named
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt import ambient, variables
-from nbckpt.checkpoints import Restored
+from nbckpt.state import ambient, variables
+from nbckpt.state.checkpoints import Restored
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:

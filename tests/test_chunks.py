@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nbckpt.chunks import Chunk, ChunkIndex, Manifest, cuts
+from nbckpt.blobs.chunks import Chunk, ChunkIndex, Manifest, cuts
 
 
 def test_manifest_comes_back_equal() -> None:

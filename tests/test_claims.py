@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from nbckpt import claims
-from nbckpt.claims import Claims
+from nbckpt.inputs import claims
+from nbckpt.inputs.claims import Claims
 from nbckpt.records import Attempt, StepState
 
 

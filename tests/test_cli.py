@@ -22,10 +22,10 @@ from nbckpt.errors import (
     StopForHuman,
     StoreRefused,
 )
-from nbckpt.history import Reader
-from nbckpt.journal import Journal
 from nbckpt.records import PlannedStep, PlanRecord, RunRecord
-from nbckpt.runs import open_run
+from nbckpt.runs.history import Reader
+from nbckpt.runs.journal import Journal
+from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 

@@ -471,8 +471,8 @@ ALL = {**KEPT, **REFUSED}
 CHILD = """
 import json, os, pathlib, sys
 from nbckpt.codecs import Target, decode
-from nbckpt.snapshots import changes, take
-from nbckpt.variables import load_test
+from nbckpt.state.snapshots import changes, take
+from nbckpt.state.variables import load_test
 order = json.loads(pathlib.Path(sys.argv[2]).read_text())
 folder = pathlib.Path(sys.argv[3])
 

@@ -13,9 +13,9 @@ from click.shell_completion import ShellComplete
 
 from nbckpt.cli import commands
 from nbckpt.cli.completing import KINDS
-from nbckpt.journal import Journal
 from nbckpt.records import PlannedStep, PlanRecord, Question, RunRecord
-from nbckpt.runs import open_run
+from nbckpt.runs.journal import Journal
+from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 

@@ -12,7 +12,7 @@ import pytest
 from nbckpt.cli import main
 from nbckpt.credentials import Secrets, join, masked
 from nbckpt.errors import BadStep
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.resolving import read_said

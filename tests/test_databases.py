@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy
 
-from nbckpt import databases
+from nbckpt.inputs import databases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

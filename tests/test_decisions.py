@@ -8,7 +8,7 @@ import pytest
 
 import nbckpt
 from nbckpt.errors import BadStep, CheckFailed, ValueRefused
-from nbckpt.journal import Journal
+from nbckpt.runs.journal import Journal
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
 from nbckpt import cli, trust
 from nbckpt.records import RunRecord
-from nbckpt.runs import open_run
+from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.verbs import doctor as doctors
 from nbckpt.verbs.doctor import Finding, doctor, doctor_page

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.verbs.dossier import (
     is_open_question,
     is_open_unknown,

@@ -14,12 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import lines
 from nbckpt.cli import main
 from nbckpt.errors import Fenced, StopForHuman
-from nbckpt.history import Reader
-from nbckpt.journal import set_mark
-from nbckpt.leases import Leases
 from nbckpt.records import (
     Event,
     LoopRecord,
@@ -30,7 +26,11 @@ from nbckpt.records import (
     RunState,
     Unknown,
 )
-from nbckpt.runs import open_run
+from nbckpt.runs import lines
+from nbckpt.runs.history import Reader
+from nbckpt.runs.journal import set_mark
+from nbckpt.runs.leases import Leases
+from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs import audited, documents, finishing, in_notebook
@@ -431,7 +431,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from nbckpt.verbs import finishing
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 

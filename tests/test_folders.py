@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from nbckpt import folders
-from nbckpt.folders import Doing, fixed_part, is_listing, lies_in, matches, names_in
+from nbckpt.inputs import folders
+from nbckpt.inputs.folders import (
+    Doing,
+    fixed_part,
+    is_listing,
+    lies_in,
+    matches,
+    names_in,
+)
 
 
 @pytest.fixture

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nbckpt import cli, forks
+from nbckpt import cli
 from nbckpt.errors import AlreadySettled, BadStep, Fenced, NotFound, StopForHuman
-from nbckpt.garbage import collect
-from nbckpt.history import Reader
 from nbckpt.records import RunState, StepState
+from nbckpt.runs import forks
+from nbckpt.runs.history import Reader
+from nbckpt.state.garbage import collect
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs import branches
@@ -212,7 +213,7 @@ def test_run_that_is_cancelled_while_it_is_opened_is_not_taken(
         branches.cancel(store, Reader(store).run("notebook-1"))
         store.close()
 
-    monkeypatch.setattr("nbckpt.runs.check_version", cancel)
+    monkeypatch.setattr("nbckpt.runs.opening.check_version", cancel)
     assert isinstance(notebook.error("%%step a\nx = 1"), StopForHuman)
     assert not notebook.session.is_held
 

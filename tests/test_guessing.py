@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nbckpt.cells import parse_body
+from nbckpt.source.cells import parse_body
 from nbckpt.verbs.guessing import Source, first_comment, last_heading, slug
 
 IMPORTS = """

@@ -16,14 +16,9 @@ import nbformat
 import psutil
 import pytest
 
-from nbckpt import headless, pings
+from nbckpt import headless
 from nbckpt.errors import BadNotebook, BadStep, NotFound, RunHeld, StoreDamaged
 from nbckpt.headless import document, loop, passes, pinging, progress, twice
-from nbckpt.history import Reader
-from nbckpt.identity import Wish
-from nbckpt.journal import Journal
-from nbckpt.leases import Leases
-from nbckpt.processes import this_process
 from nbckpt.records import (
     Event,
     Lease,
@@ -32,7 +27,13 @@ from nbckpt.records import (
     RunRecord,
     StepState,
 )
-from nbckpt.runs import open_run
+from nbckpt.runs import pings
+from nbckpt.runs.history import Reader
+from nbckpt.runs.identity import Wish
+from nbckpt.runs.journal import Journal
+from nbckpt.runs.leases import Leases
+from nbckpt.runs.opening import open_run
+from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.opening import changing, looking

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt import identity
-from nbckpt.identity import OWN, SESSION, Starter, identify, told_to_this_kernel
+from nbckpt.runs import identity
+from nbckpt.runs.identity import OWN, SESSION, Starter, identify, told_to_this_kernel
 
 if TYPE_CHECKING:
     from tests.notebook import Notebook
@@ -170,7 +170,7 @@ def test_command_that_executes_one_notebook_names_it(
 def test_starter_is_looked_at_as_it_was_when_it_began(tmp_path: Path) -> None:
     """A child that sets a variable for its own child was not told it itself."""
     inner = (
-        "from nbckpt.identity import starter; by = starter(); "
+        "from nbckpt.runs.identity import starter; by = starter(); "
         "print(by.environment['A'], by.command[-1], by.folder)"
     )
     outer = (

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import journal, lines
 from nbckpt.errors import Fenced, NotFound, SaveFailed
-from nbckpt.history import Reader, readable
-from nbckpt.journal import Journal, set_mark
-from nbckpt.packs import Pack, release_packs
 from nbckpt.records import (
     Contents,
     Evidence,
@@ -24,8 +20,12 @@ from nbckpt.records import (
     StepRecord,
     StepState,
 )
-from nbckpt.runs import open_run
+from nbckpt.runs import journal, lines
+from nbckpt.runs.history import Reader, readable
+from nbckpt.runs.journal import Journal, set_mark
+from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
+from nbckpt.store.packs import Pack, release_packs
 from nbckpt.trust import Secret
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from nbckpt import leases, lines
 from nbckpt.errors import Fenced, RunHeld
-from nbckpt.history import Reader
-from nbckpt.leases import Leases, describe, is_free
-from nbckpt.processes import is_alive, is_here, this_process, ticks
 from nbckpt.records import Holder, Lease
+from nbckpt.runs import leases, lines
+from nbckpt.runs.history import Reader
+from nbckpt.runs.leases import Leases, describe, is_free
+from nbckpt.runs.processes import is_alive, is_here, this_process, ticks
 from nbckpt.store import Store
 from nbckpt.trust import Secret
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nbckpt.leases import Hold
+    from nbckpt.runs.leases import Hold
     from nbckpt.store import Transaction
 
 ME = this_process()

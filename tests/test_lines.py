@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import lines
 from nbckpt.errors import StopForHuman
-from nbckpt.history import Reader
-from nbckpt.journal import set_mark
-from nbckpt.lines import add_line, broken, count, head
 from nbckpt.records import Event, Mark
+from nbckpt.runs import lines
+from nbckpt.runs.history import Reader
+from nbckpt.runs.journal import set_mark
+from nbckpt.runs.lines import add_line, broken, count, head
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from nbckpt import cli
-from nbckpt.cells import parse_body
-from nbckpt.history import Reader
 from nbckpt.lint import CODES, Report, lint, read_cell_page
 from nbckpt.lint.findings import silence
 from nbckpt.lint.notebook import Names, text_of
+from nbckpt.runs.history import Reader
+from nbckpt.source.cells import parse_body
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs import pages, planning

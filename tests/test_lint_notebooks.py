@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from nbckpt.cells import parse_body
 from nbckpt.lint import CODES, lint, read_cell_page
+from nbckpt.source.cells import parse_body
 
 MARK = re.compile(r"\s*#! ([a-z -]+)$", re.MULTILINE)
 

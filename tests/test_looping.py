@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt.history import Reader
 from nbckpt.records import ItemError, LoopRecord, NextInput
+from nbckpt.runs.history import Reader
 from nbckpt.verbs.looping import loop_page, loops, open_lines
 from nbckpt.verbs.overview import status_page
 from nbckpt.verbs.pages import plain

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import current, maps
-from nbckpt.pools import AHEAD
+from nbckpt import current
+from nbckpt.loops import maps
+from nbckpt.loops.pools import AHEAD
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from traitlets.config import Config
 
 from nbckpt import magics
 from nbckpt.magics import HOOKS
-from nbckpt.modulestate import Names, explained, home, is_own_module
+from nbckpt.state.modulestate import Names, explained, home, is_own_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

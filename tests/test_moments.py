@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from nbckpt.moments import local
+from nbckpt.runs.moments import local
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone can't be set here")

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt import cli
-from nbckpt.absence import Watched
 from nbckpt.errors import BadStep, NotFound
-from nbckpt.history import Reader
-from nbckpt.journal import Journal
-from nbckpt.leases import Leases
-from nbckpt.processes import this_process
 from nbckpt.records import Lease, PlannedStep, PlanRecord, Question, RunRecord, RunState
-from nbckpt.runs import open_run
+from nbckpt.runs.absence import Watched
+from nbckpt.runs.history import Reader
+from nbckpt.runs.journal import Journal
+from nbckpt.runs.leases import Leases
+from nbckpt.runs.opening import open_run
+from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs import alerting, remembering

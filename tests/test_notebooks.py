@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import nbformat
 import pytest
 
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 

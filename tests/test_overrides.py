@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
-from nbckpt.overrides import overridden, set_attributes
+from nbckpt.source.overrides import overridden, set_attributes
 
 if TYPE_CHECKING:
     from tests.notebook import Notebook

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt.errors import SaveFailed
-from nbckpt.packs import Pack, packs_of, release_packs, use_packs
 from nbckpt.records import Contents
 from nbckpt.store import Store
+from nbckpt.store.packs import Pack, packs_of, release_packs, use_packs
 from nbckpt.trust import Secret
 
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ def test_failed_step_tells_its_error_at_once(
 def test_interrupted_and_waiting_steps_are_told_apart(
     notebook: Notebook, page: FrontEnd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nbckpt.buttons.Buttons.show", lambda _: None)
+    monkeypatch.setattr("nbckpt.panel.buttons.Buttons.show", lambda _: None)
     notebook.run("1")
     notebook.error("%%step a\nraise KeyboardInterrupt")
     notebook.error("%%step b\nimport nbckpt\nnbckpt.ask('Go on?')")

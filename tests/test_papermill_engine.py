@@ -12,9 +12,9 @@ from papermill.engines import papermill_engines
 from papermill.iorw import local_file_io_cwd
 
 from nbckpt import papermill_engine
-from nbckpt.identity import SESSION
 from nbckpt.keys import next_run_id
 from nbckpt.papermill_engine import NbckptEngine, environment, job_of
+from nbckpt.runs.identity import SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from blake3 import blake3
 
-from nbckpt import parcels
 from nbckpt.errors import StoreRefused
 from nbckpt.keys import digest
-from nbckpt.parcels import HEAD, RECORDS, Parcel, copy_pack, opened
 from nbckpt.records import (
     Contents,
     Evidence,
@@ -23,7 +21,9 @@ from nbckpt.records import (
     StepRecord,
     dumps,
 )
-from nbckpt.transfers import import_run
+from nbckpt.runs import parcels
+from nbckpt.runs.parcels import HEAD, RECORDS, Parcel, copy_pack, opened
+from nbckpt.runs.transfers import import_run
 from nbckpt.trust import load_secret
 
 if TYPE_CHECKING:

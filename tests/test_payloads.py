@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbckpt.codecs import Secrets
+from nbckpt.effects.payloads import differing, request_given, request_read, spelled
 from nbckpt.errors import BadStep
-from nbckpt.payloads import differing, request_given, request_read, spelled
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()

@@ -6,7 +6,7 @@ import getpass
 import re
 from typing import TYPE_CHECKING
 
-from nbckpt.persons import person, said_by
+from nbckpt.runs.persons import person, said_by
 
 if TYPE_CHECKING:
     import pytest

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt import pings
 from nbckpt.errors import BadStep
-from nbckpt.pings import Pings, check_url, post
+from nbckpt.runs import pings
+from nbckpt.runs.pings import Pings, check_url, post
 from tests.receiver import Receiver
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt.pools import Outcome, Pool
+from nbckpt.loops.pools import Outcome, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

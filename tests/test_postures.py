@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from nbckpt.errors import StopForHuman
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.verbs.audit import audit
 from nbckpt.verbs.planning import plan_notebook
 from tests.notebook import Notebook

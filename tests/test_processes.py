@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from nbckpt.processes import is_alive, this_process, ticks
+from nbckpt.runs.processes import is_alive, this_process, ticks
 
 
 def test_process_is_known_by_its_start_in_ticks_whatever_the_wall_clock_says() -> None:

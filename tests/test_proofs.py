@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt.errors import CheckFailed
-from nbckpt.proofs import ABSENT, Paths, Writers, evaluate_checks, require_checks
+from nbckpt.inputs.proofs import ABSENT, Paths, Writers, evaluate_checks, require_checks
 from nbckpt.records import (
     Attempt,
     Contents,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt import current, settling
+from nbckpt import current
 from nbckpt.errors import AlreadySettled, BadStep, WaitingForAnswer
-from nbckpt.history import Reader
+from nbckpt.people import settling
 from nbckpt.records import Question, StepState
+from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from tests.notebook import Notebook
@@ -219,7 +220,7 @@ def test_killed_between_question_and_answer_the_question_stands(
     def killed(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("nbckpt.questions._waiting", killed)
+    monkeypatch.setattr("nbckpt.people.questions._waiting", killed)
     notebook.error(STEP)
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
@@ -233,14 +234,14 @@ def test_no_buttons_are_shown_where_nobody_can_click(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offered: list[object] = []
-    monkeypatch.setattr("nbckpt.buttons.Buttons", lambda *a: offered.append(a))
+    monkeypatch.setattr("nbckpt.panel.buttons.Buttons", lambda *a: offered.append(a))
     notebook.error(STEP)
     assert offered == []
     parent = {"content": {"allow_stdin": True}}
     monkeypatch.setattr(notebook.shell, "kernel", object(), raising=False)
     monkeypatch.setattr(notebook.shell, "get_parent", lambda: parent, raising=False)
     shown = SimpleNamespace(show=lambda: offered.append("shown"))
-    monkeypatch.setattr("nbckpt.buttons.Buttons", lambda *_: shown)
+    monkeypatch.setattr("nbckpt.panel.buttons.Buttons", lambda *_: shown)
     notebook.error(STEP.replace("step a", "step b"))
     assert offered == ["shown"]
     assert current.asked == []

@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from nbckpt.cells import parse_body
-from nbckpt.reads import Reads, compile_body, environment_names, read_body
+from nbckpt.source.cells import parse_body
+from nbckpt.source.reads import Reads, compile_body, environment_names, read_body
 
 
 def reads(source: str) -> Reads:

@@ -9,8 +9,6 @@ import pytest
 
 from nbckpt.cli import main
 from nbckpt.errors import BadStep, NotFound, RunHeld
-from nbckpt.history import Reader
-from nbckpt.processes import this_process
 from nbckpt.records import (
     Attempt,
     EffectRecord,
@@ -19,6 +17,8 @@ from nbckpt.records import (
     RunRecord,
     StepState,
 )
+from nbckpt.runs.history import Reader
+from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.resolving import Said, read_said, read_value, resolve

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from nbckpt import results
 from nbckpt.codecs import Secrets
 from nbckpt.errors import ValueRefused
+from nbckpt.loops import results
 from nbckpt.records import dumps, loads
 
 

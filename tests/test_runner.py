@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt import runner
-from nbckpt.checkpoints import Checkpoints
 from nbckpt.errors import CheckFailed, Fenced, NbckptError, SaveFailed, StopForHuman
-from nbckpt.journal import Journal, set_mark
 from nbckpt.records import Lease, Mark, RunState, StepState
+from nbckpt.runs.journal import Journal, set_mark
+from nbckpt.state.checkpoints import Checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Callable

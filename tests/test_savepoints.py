@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import savepoints
-from nbckpt.checkpoints import Checkpoints
 from nbckpt.errors import BadStep, SaveFailed
-from nbckpt.garbage import collect
+from nbckpt.loops import savepoints
+from nbckpt.state.checkpoints import Checkpoints
+from nbckpt.state.garbage import collect
 from tests.crash import tidy
 from tests.notebook import Notebook
 

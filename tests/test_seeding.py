@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt import ambient
 from nbckpt.records import SEEDED_BY_STEP, UNSEEDED
-from nbckpt.seeding import Seeding
+from nbckpt.state import ambient
+from nbckpt.state.seeding import Seeding
 
 if TYPE_CHECKING:
     from collections.abc import Callable

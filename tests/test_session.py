@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from nbckpt import journal
-from nbckpt import runs as opening
 from nbckpt.errors import BadStep, NotFound, RunHeld, StopForHuman
 from nbckpt.records import Lease, RunState
+from nbckpt.runs import journal, opening
 from tests.notebook import Notebook
 
 A, B = "%%step a\nx = 1", "%%step b\ny = 2"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from nbckpt.settings import SETTINGS
+from nbckpt.runs.settings import SETTINGS
 
 
 @pytest.mark.parametrize("section", SETTINGS)

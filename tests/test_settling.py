@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt import answers, settling
+from nbckpt import answers
 from nbckpt.errors import AlreadySettled, NotFound
-from nbckpt.history import Reader
+from nbckpt.people import settling
 from nbckpt.records import (
     Advance,
     DecisionRecord,
@@ -20,6 +20,7 @@ from nbckpt.records import (
     RunState,
     Unknown,
 )
+from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 

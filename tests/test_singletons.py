@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nbckpt.codecs import Canonical
-from nbckpt.values import keep, revive
+from nbckpt.state.values import keep, revive
 
 if TYPE_CHECKING:
     from tests.notebook import Notebook

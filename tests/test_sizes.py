@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.verbs.pages import plain
 from nbckpt.verbs.sizes import Size, size_of, size_page, size_picture
 from tests.notebook import opened

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pytest
 
 from nbckpt.codecs import Target, decode
-from nbckpt.snapshots import Changes, changes, take
+from nbckpt.state.snapshots import Changes, changes, take
 
 mpl.use("Agg")
 

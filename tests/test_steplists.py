@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbckpt.records import PlannedStep
-from nbckpt.steplists import changes, renamed
+from nbckpt.runs.steplists import changes, renamed
 
 
 def steps(*names: str) -> list[PlannedStep]:

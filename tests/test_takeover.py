@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt import takeover
 from nbckpt.errors import Fenced, StopForHuman
-from nbckpt.history import Reader
-from nbckpt.leases import Leases
-from nbckpt.processes import this_process
 from nbckpt.records import Attempt, Holder, Lease, StepState
+from nbckpt.runs import takeover
+from nbckpt.runs.history import Reader
+from nbckpt.runs.leases import Leases
+from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import Secret
 from tests.former import a_process, holder_of

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt.history import Reader
-from nbckpt.journal import Journal
-from nbckpt.processes import this_process
 from nbckpt.records import Event, Lease, PlannedStep, PlanRecord, RunRecord, StepState
-from nbckpt.runs import open_run
+from nbckpt.runs.history import Reader
+from nbckpt.runs.journal import Journal
+from nbckpt.runs.opening import open_run
+from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.pages import plain

@@ -15,12 +15,12 @@ import pytest
 import sqlalchemy
 from sqlalchemy import orm
 
-from nbckpt import transactions
-from nbckpt.connections import target_of
+from nbckpt.effects import transactions
+from nbckpt.effects.transactions import receive, relay
 from nbckpt.errors import BadStep, Fenced, StopForHuman
+from nbckpt.inputs.connections import target_of
 from nbckpt.records import EffectState, Lease
 from nbckpt.session import Session
-from nbckpt.transactions import receive, relay
 from tests.former import a_process, displace
 from tests.notebook import Notebook
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import lines, transfers
 from nbckpt.cli import main
 from nbckpt.errors import RunHeld, StoreDamaged, StoreRefused
-from nbckpt.garbage import collect
-from nbckpt.history import Reader
-from nbckpt.leases import Leases
 from nbckpt.records import RunRecord
-from nbckpt.runs import open_run
+from nbckpt.runs import lines, transfers
+from nbckpt.runs.history import Reader
+from nbckpt.runs.leases import Leases
+from nbckpt.runs.opening import open_run
+from nbckpt.runs.transfers import export_run, import_run
+from nbckpt.runs.trusting import adopt
+from nbckpt.state.garbage import collect
 from nbckpt.store import Store
-from nbckpt.transfers import export_run, import_run
 from nbckpt.trust import load_secret
-from nbckpt.trusting import adopt
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:

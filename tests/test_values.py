@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbckpt.errors import ValueRefused
-from nbckpt.values import is_json, keep, revive
+from nbckpt.state.values import is_json, keep, revive
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nbckpt.blobs import PackReader, PackWriter
-from nbckpt.chunks import ChunkIndex, Manifest
+from nbckpt.blobs.chunks import ChunkIndex, Manifest
+from nbckpt.blobs.packfile import PackReader, PackWriter
 from nbckpt.codecs import Secrets
-from nbckpt.snapshots import Changes, changes, take
-from nbckpt.variables import hide, load, load_test, save, user_names
+from nbckpt.state.snapshots import Changes, changes, take
+from nbckpt.state.variables import hide, load, load_test, save, user_names
 
 if TYPE_CHECKING:
     from pathlib import Path

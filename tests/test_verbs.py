@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt.errors import BadStep, NotFound, StoreDamaged, StoreRefused
-from nbckpt.history import Reader
-from nbckpt.identity import Wish
-from nbckpt.journal import Journal, set_mark
-from nbckpt.packs import Pack
 from nbckpt.places import folder_bytes
-from nbckpt.processes import this_process
 from nbckpt.records import (
     Contents,
     Evidence,
@@ -31,10 +26,15 @@ from nbckpt.records import (
     StepRecord,
     StepState,
 )
-from nbckpt.runs import open_run
+from nbckpt.runs.history import Reader
+from nbckpt.runs.identity import Wish
+from nbckpt.runs.journal import Journal, set_mark
+from nbckpt.runs.opening import open_run
+from nbckpt.runs.processes import this_process
+from nbckpt.runs.trusting import adopt
 from nbckpt.store import Store
+from nbckpt.store.packs import Pack
 from nbckpt.trust import Secret, load_secret
-from nbckpt.trusting import adopt
 from nbckpt.verbs import (
     in_notebook,
     marks,

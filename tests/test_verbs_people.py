@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import cli, settling
+from nbckpt import cli
 from nbckpt.errors import AlreadySettled, BadStep, NotFound
 from nbckpt.headless.progress import describe
-from nbckpt.history import Reader
-from nbckpt.journal import Journal
+from nbckpt.people import settling
 from nbckpt.records import (
     DecisionRecord,
     Event,
@@ -23,7 +22,9 @@ from nbckpt.records import (
     RunRecord,
     StepState,
 )
-from nbckpt.runs import open_run
+from nbckpt.runs.history import Reader
+from nbckpt.runs.journal import Journal
+from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs import words
@@ -377,7 +378,7 @@ def test_crash_at_any_write_neither_loses_nor_doubles_a_question(
         notebook.run(source, fine=False)
     monkeypatch.setattr(Store, "transact", real)
     # The process that crashed would be dead; this one stands for its successor.
-    monkeypatch.setattr("nbckpt.leases.is_alive", lambda _holder: False)
+    monkeypatch.setattr("nbckpt.runs.leases.is_alive", lambda _holder: False)
     notebook.restart()
     notebook.run("import nbckpt")
     notebook.error(source)

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from nbckpt.cli import main
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.verbs.handover import handover, handover_text
 from nbckpt.verbs.planning import plan_run
 from nbckpt.verbs.status import Status, status

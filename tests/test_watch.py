@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbckpt import watch
-from nbckpt.proofs import Paths
-from nbckpt.watch import Touched, Watch
+from nbckpt.inputs import watch
+from nbckpt.inputs.proofs import Paths
+from nbckpt.inputs.watch import Touched, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt import worktree
 from nbckpt.cli import main
 from nbckpt.errors import StopForHuman
 from nbckpt.records import Worktree
+from nbckpt.runs import worktree
+from nbckpt.runs.worktree import changed_files, compare, read
 from nbckpt.verbs import in_notebook
-from nbckpt.worktree import changed_files, compare, read
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbckpt.cli.options import json_option, store_option
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.trust import load_secret
 from nbckpt.verbs.late import late
 from nbckpt.verbs.opening import changing, looking
@@ -17,7 +17,7 @@ from nbckpt.verbs.pages import printable, size
 from nbckpt.verbs.targets import folder_of, run_named, store_folder
 
 if TYPE_CHECKING:
-    from nbckpt import transfers
+    from nbckpt.runs import transfers
     from nbckpt.verbs import (
         audit,
         audited,
@@ -33,7 +33,7 @@ else:
         late("nbckpt.verbs.documents"),
         late("nbckpt.verbs.finishing"),
     )
-    handover, transfers = late("nbckpt.verbs.handover"), late("nbckpt.transfers")
+    handover, transfers = late("nbckpt.verbs.handover"), late("nbckpt.runs.transfers")
     checkpoint = late("nbckpt.verbs.checkpoint")
     picturing = late("nbckpt.verbs.picturing")
 

@@ -17,7 +17,7 @@ from nbckpt.verbs.opening import looking, step_names
 from nbckpt.verbs.targets import folder_of, run_named
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
+    from nbckpt.runs.history import Reader
 
     Text = click.ParamType[str]
 else:

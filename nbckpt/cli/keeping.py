@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from nbckpt.cli.options import json_option, store_option
+from nbckpt.runs.trusting import adopt, trusted_text
 from nbckpt.trust import load_secret
-from nbckpt.trusting import adopt, trusted_text
 from nbckpt.verbs.drawing import answer
 from nbckpt.verbs.late import late
 from nbckpt.verbs.opening import changing, looking
@@ -16,10 +16,10 @@ from nbckpt.verbs.pages import size
 from nbckpt.verbs.targets import folder_of, run_named, store_folder
 
 if TYPE_CHECKING:
-    from nbckpt import garbage
+    from nbckpt.state import garbage
     from nbckpt.verbs import verification
 else:
-    garbage = late("nbckpt.garbage")
+    garbage = late("nbckpt.state.garbage")
     verification = late("nbckpt.verbs.verification")
 
 

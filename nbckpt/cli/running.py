@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbckpt.cli.options import run_option, store_option
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.verbs.late import late
 from nbckpt.verbs.opening import changing
 from nbckpt.verbs.pages import printable

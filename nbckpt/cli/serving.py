@@ -9,8 +9,8 @@ import click
 
 from nbckpt.cli.options import json_option, store_option
 from nbckpt.errors import BadStep
-from nbckpt.leases import BEATS, DURATION
 from nbckpt.plan import read_duration
+from nbckpt.runs.leases import BEATS, DURATION
 from nbckpt.verbs.late import late
 from nbckpt.verbs.pages import printable
 from nbckpt.verbs.targets import folder_of

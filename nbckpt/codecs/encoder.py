@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 import xxhash
 
-from nbckpt.blobs import glances
+from nbckpt.blobs.packfile import glances
 from nbckpt.codecs import arrays, definitions, handles, singletons, trace
 
 if TYPE_CHECKING:

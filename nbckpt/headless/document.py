@@ -9,9 +9,9 @@ import keyword
 import os
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.cells import read_notebook
 from nbckpt.errors import BadNotebook, BadStep
 from nbckpt.places import sync_folder
+from nbckpt.source.cells import read_notebook
 
 if TYPE_CHECKING:
     from pathlib import Path

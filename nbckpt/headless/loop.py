@@ -19,19 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
-from nbckpt.cells import parse_body, read_cells, read_sources
 from nbckpt.errors import BadStep, NotFound, RunHeld
 from nbckpt.headless.document import make_copy, save
 from nbckpt.headless.passes import End, Pass
 from nbckpt.headless.pinging import pinged
 from nbckpt.headless.placing import place
 from nbckpt.headless.progress import Progress, Say
-from nbckpt.history import Reader
-from nbckpt.leases import describe, note_refused, standing
-from nbckpt.pings import check_url
 from nbckpt.plan import read_plan, step_line, wrong_lines
 from nbckpt.records import Overlap, RunRecord, RunState
-from nbckpt.runs import adopt, open_run
+from nbckpt.runs.history import Reader
+from nbckpt.runs.leases import describe, note_refused, standing
+from nbckpt.runs.opening import adopt, open_run
+from nbckpt.runs.pings import check_url
+from nbckpt.source.cells import parse_body, read_cells, read_sources
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.opening import DEFAULT
@@ -40,7 +40,7 @@ from nbckpt.verbs.starting import find_start
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nbckpt.identity import Wish
+    from nbckpt.runs.identity import Wish
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 EXITS = {"StopForHuman": 3, "WaitingForAnswer": 3, "RunHeld": 4, "Fenced": 4}

@@ -7,10 +7,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from nbckpt.errors import NbckptError
-from nbckpt.history import Reader
-from nbckpt.lines import add_line
-from nbckpt.pings import Pings
 from nbckpt.records import Event
+from nbckpt.runs.history import Reader
+from nbckpt.runs.lines import add_line
+from nbckpt.runs.pings import Pings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbckpt.persons import person
 from nbckpt.records import Placement
+from nbckpt.runs.persons import person
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
+    from nbckpt.runs.history import Reader
 
 
 def place(reader: Reader, run_id: str, notebook: Path) -> Placement:

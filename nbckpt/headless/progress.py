@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from nbckpt.verbs.pages import duration, listed
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
     from nbckpt.records import Event
+    from nbckpt.runs.history import Reader
 
 Say = Callable[[str], None]
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys, sightings
-from nbckpt.cells import read_sources
 from nbckpt.errors import BadStep
 from nbckpt.headless.document import make_copy
 from nbckpt.headless.loop import kernel_name
 from nbckpt.headless.passes import End, Pass
 from nbckpt.headless.twice import comparable, is_ignored
-from nbckpt.history import Reader
 from nbckpt.plan import step_line
+from nbckpt.runs.history import Reader
+from nbckpt.source.cells import read_sources
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.marks import rerun

@@ -8,13 +8,13 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.cells import read_sources
 from nbckpt.errors import BadStep
 from nbckpt.headless.document import make_copy
 from nbckpt.headless.loop import kernel_name
 from nbckpt.headless.passes import End, Pass
-from nbckpt.history import Reader
 from nbckpt.plan import read_step, step_line
+from nbckpt.runs.history import Reader
+from nbckpt.source.cells import read_sources
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 

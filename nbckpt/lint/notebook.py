@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nbckpt.errors import BadStep
 from nbckpt.plan import Step, read_step, step_line
-from nbckpt.reads import TIMED
+from nbckpt.source.reads import TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

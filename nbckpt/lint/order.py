@@ -8,7 +8,7 @@ import dis
 import types
 from typing import TYPE_CHECKING
 
-from nbckpt.reads import compile_body, read_body
+from nbckpt.source.reads import compile_body, read_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

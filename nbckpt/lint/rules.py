@@ -6,12 +6,12 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nbckpt.carried import changed
 from nbckpt.lint import loops, order
 from nbckpt.lint.effects import Functions, unguarded
 from nbckpt.lint.findings import Finding, Report, silence
 from nbckpt.lint.notebook import CellPage, Names
 from nbckpt.lint.stability import Moving, key_expressions
+from nbckpt.source.carried import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,15 +12,15 @@ import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, ParamSpec
 
-from nbckpt import begun
-from nbckpt.cells import read_sources
 from nbckpt.credentials import masked
 from nbckpt.errors import BadStep, NbckptError
+from nbckpt.loops import begun
 from nbckpt.panel.looking import STATES, completed, look, look_at_file
 from nbckpt.panel.screen import Screen, Ticker, show_names
 from nbckpt.panel.view import LoopView, RunView, State
 from nbckpt.resume import Skip
 from nbckpt.runner import state_of
+from nbckpt.source.cells import read_sources
 from nbckpt.verbs.calling import opening
 from nbckpt.verbs.starting import START
 

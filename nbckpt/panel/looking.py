@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from nbckpt.cells import parse_body, read_sources
 from nbckpt.errors import NbckptError
 from nbckpt.panel.view import LoopView, RunView, State, StepView
 from nbckpt.plan import read_plan
+from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.status import resume_command, status
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nbckpt.history import Reader
     from nbckpt.records import RunRecord, StepRecord
+    from nbckpt.runs.history import Reader
     from nbckpt.verbs.looping import LoopStatus
     from nbckpt.verbs.status import StepStatus
 

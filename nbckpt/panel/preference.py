@@ -8,8 +8,8 @@ from typing import Any, Literal
 from traitlets import Enum, default
 from traitlets.config import Configurable
 
-from nbckpt.buttons import has_reader
 from nbckpt.errors import BadStep
+from nbckpt.panel.buttons import has_reader
 
 Mode = Literal["off", "static", "live"]
 VARIABLE = "NBCKPT_PROGRESS"

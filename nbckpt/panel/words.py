@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nbckpt.moments import local
 from nbckpt.panel.view import State
+from nbckpt.runs.moments import local
 from nbckpt.verbs.pages import MINUTE, duration
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What is stored: frozen records, and their text form.
 
-Only shapes live here. Who writes them and in what order is `nbckpt.journal`'s, where
+Only shapes live here. Who writes them and in what order is `nbckpt.runs.journal`'s, where
 they lie is `nbckpt.store`'s.
 """
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nbckpt.errors import BadStep
-from nbckpt.pings import check_url, post
+from nbckpt.runs.pings import check_url, post
 
 if TYPE_CHECKING:
     from collections.abc import Callable

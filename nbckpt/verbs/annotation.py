@@ -10,9 +10,9 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from nbckpt.cells import parse_body, read_notebook
 from nbckpt.errors import BadNotebook
 from nbckpt.plan import step_line
+from nbckpt.source.cells import parse_body, read_notebook
 from nbckpt.verbs.finishing import write_whole
 from nbckpt.verbs.guessing import Source, first_comment, last_heading, slug
 from nbckpt.verbs.linting import LintLine, lint_sources

@@ -7,13 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt import __version__
-from nbckpt.lines import broken
 from nbckpt.records import Evidence
+from nbckpt.runs.lines import broken
 from nbckpt.verbs.dossier import Dossier, read
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
     from nbckpt.records import Event, RunRecord
+    from nbckpt.runs.history import Reader
     from nbckpt.verbs.status import StepStatus
 
 OF_STEPS = {"started", "completed", "skipped", "plan", "surveyed", "failed"}

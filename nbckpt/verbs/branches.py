@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbckpt import forks, keys
-from nbckpt.history import Reader
-from nbckpt.persons import said_by
-from nbckpt.runs import UNNAMED
+from nbckpt import keys
+from nbckpt.runs import forks
+from nbckpt.runs.history import Reader
+from nbckpt.runs.opening import UNNAMED
+from nbckpt.runs.persons import said_by
 from nbckpt.verbs.opening import require_step, step_names
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.verbs.opening import choose_run
 from nbckpt.verbs.pages import Page, plain
 from nbckpt.verbs.starting import LineParser

@@ -8,8 +8,8 @@ from nbckpt.records import SCHEMA_VERSION
 from nbckpt.verbs.dossier import Dossier, open_steps, read
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
     from nbckpt.records import LoopRecord, RunRecord
+    from nbckpt.runs.history import Reader
 
 
 class Checkpoint(TypedDict):

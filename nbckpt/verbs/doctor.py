@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt import places, trust
-from nbckpt.cells import read_sources
 from nbckpt.errors import NbckptError
 from nbckpt.plan import step_line, wrong_lines
+from nbckpt.source.cells import read_sources
 from nbckpt.verbs.opening import looking
 from nbckpt.verbs.pages import Page, Table, size
 from nbckpt.verbs.targets import notebook_named, store_folder

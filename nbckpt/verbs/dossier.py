@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nbckpt import lines
+from nbckpt.runs import lines
 from nbckpt.verbs.status import Status, StepStatus, status
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
     from nbckpt.records import Event, Head, PlanRecord, RunRecord, StepRecord
+    from nbckpt.runs.history import Reader
 
 OWN = {
     "archive", "attempt", "counter", "current", "history", "lease", "mark", "plan",
@@ -55,7 +55,7 @@ def read(reader: Reader, run: RunRecord) -> Dossier:
     Returns
     -------
     Dossier
-        As of now; damaged records are left out, and `nbckpt.lines.broken` names lines.
+        As of now; damaged records are left out, and `nbckpt.runs.lines.broken` names lines.
     """
     run_id = run.run_id
     return Dossier(

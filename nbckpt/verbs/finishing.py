@@ -14,12 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbckpt import lines, places
+from nbckpt import places
 from nbckpt.errors import StopForHuman
-from nbckpt.history import Reader
-from nbckpt.leases import FINISHED
-from nbckpt.persons import person
 from nbckpt.records import Event, Head, Lease, RunRecord, RunState, dumps
+from nbckpt.runs import lines
+from nbckpt.runs.history import Reader
+from nbckpt.runs.leases import FINISHED
+from nbckpt.runs.persons import person
 from nbckpt.verbs import audited, documents
 from nbckpt.verbs.audit import Audit, audit
 from nbckpt.verbs.documents import Section

@@ -12,8 +12,8 @@ from nbckpt.verbs.status import status
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nbckpt.history import Reader
     from nbckpt.records import PlannedStep, RunRecord, StepRecord
+    from nbckpt.runs.history import Reader
 
 KINDS = {
     "completed": "good", "running": "now", "failed": "bad", "interrupted": "lost",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nbckpt import worktree
+from nbckpt.runs import worktree
 from nbckpt.verbs.audit import key_of
 from nbckpt.verbs.audited import records_table
 from nbckpt.verbs.documents import Code, Section, markdown
@@ -20,8 +20,8 @@ from nbckpt.verbs.pages import Table, listed, moment
 from nbckpt.verbs.waiting import answering, settling
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
     from nbckpt.records import PlannedStep, RunRecord
+    from nbckpt.runs.history import Reader
 
 Fields = dict[str, Any]
 KEEP = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from nbckpt.cells import parse_body, read_sources
 from nbckpt.lint import CODES, Finding, Report, lint, read_cell_page
+from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.pages import Page, Table
 
 if TYPE_CHECKING:

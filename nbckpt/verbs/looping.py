@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypedDict
 from nbckpt.verbs.pages import Page, Table, listed
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
     from nbckpt.records import LoopRecord
+    from nbckpt.runs.history import Reader
 
 FEW = 5
 """Failed items that ``status`` names."""

@@ -6,15 +6,15 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nbckpt import worktree
-from nbckpt.cells import parse_body, read_sources
 from nbckpt.errors import NotFound
-from nbckpt.history import Reader
-from nbckpt.journal import set_mark
-from nbckpt.lines import add_line
-from nbckpt.persons import said_by
 from nbckpt.plan import read_plan, wrong_lines
 from nbckpt.records import Event, Mark
+from nbckpt.runs import worktree
+from nbckpt.runs.history import Reader
+from nbckpt.runs.journal import set_mark
+from nbckpt.runs.lines import add_line
+from nbckpt.runs.persons import said_by
+from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.opening import require_step, step_names
 from nbckpt.verbs.planning import notebook_of
 

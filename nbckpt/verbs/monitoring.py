@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
 
-from nbckpt import absence
-from nbckpt.absence import UNSEEN, WELL, Seen, Watched
 from nbckpt.errors import NbckptError, NotFound
-from nbckpt.leases import standing
-from nbckpt.processes import is_here
+from nbckpt.runs import absence
+from nbckpt.runs.absence import UNSEEN, WELL, Seen, Watched
+from nbckpt.runs.leases import standing
+from nbckpt.runs.processes import is_here
 from nbckpt.verbs import status
 from nbckpt.verbs.opening import looking, require
 from nbckpt.verbs.pages import duration
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from nbckpt.absence import News
-    from nbckpt.history import Reader
     from nbckpt.records import RunRecord
+    from nbckpt.runs.absence import News
+    from nbckpt.runs.history import Reader
     from nbckpt.verbs.remembering import Memory
     from nbckpt.verbs.status import Status
 

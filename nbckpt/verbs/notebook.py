@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbckpt.errors import BadStep, NotFound
-from nbckpt.garbage import collect
+from nbckpt.runs.trusting import adopt, trusted_text
+from nbckpt.state.garbage import collect
 from nbckpt.trust import load_secret
-from nbckpt.trusting import adopt, trusted_text
 from nbckpt.verbs import audited, picturing, speaking
 from nbckpt.verbs.audit import audit
 from nbckpt.verbs.calling import calling, opening

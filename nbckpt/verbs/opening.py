@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nbckpt.errors import NotFound, StoreDamaged
-from nbckpt.history import Reader
+from nbckpt.runs.history import Reader
 from nbckpt.store import Store, translated
 from nbckpt.trust import SEAL_BYTES, Secret, load_secret, secret_path
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nbckpt.moments import local
+from nbckpt.runs.moments import local
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0

@@ -13,8 +13,8 @@ from nbckpt.verbs.documents import Section
 from nbckpt.verbs.showing import Shown
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
     from nbckpt.records import RunRecord
+    from nbckpt.runs.history import Reader
     from nbckpt.session import Session
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from nbckpt.cells import parse_body, read_sources
-from nbckpt.leases import describe, standing
+from nbckpt.inputs.proofs import Paths
 from nbckpt.plan import wrong_lines
-from nbckpt.proofs import Paths
-from nbckpt.steplists import changes
+from nbckpt.runs.leases import describe, standing
+from nbckpt.runs.steplists import changes
+from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.linting import notices
 from nbckpt.verbs.outline import Outlined, outline
 from nbckpt.verbs.pages import Page, Table, listed
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nbckpt.errors import BadStep
-    from nbckpt.history import Reader
-    from nbckpt.identity import Wish
     from nbckpt.records import PlannedStep, PlanRecord, RunRecord
+    from nbckpt.runs.history import Reader
+    from nbckpt.runs.identity import Wish
 
 
 class PlanLine(TypedDict):

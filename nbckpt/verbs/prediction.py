@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from nbckpt import keys
 from nbckpt.codecs import Canonical
-from nbckpt.history import readable
-from nbckpt.proofs import Paths, Writers
+from nbckpt.inputs.proofs import Paths, Writers
 from nbckpt.records import (
     Attempt,
     Event,
@@ -28,12 +27,13 @@ from nbckpt.records import (
     StepRecord,
 )
 from nbckpt.resume import Run, Situation, Stop, decide
+from nbckpt.runs.history import readable
 from nbckpt.verbs.outline import MISSING, Origin, Outlined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nbckpt.history import Reader
+    from nbckpt.runs.history import Reader
 
 Word = Literal["run", "skip", "unknown", "stop"]
 

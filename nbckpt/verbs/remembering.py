@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.absence import Watched
 from nbckpt.keys import digest
-from nbckpt.processes import this_process
 from nbckpt.records import dumps, loads
+from nbckpt.runs.absence import Watched
+from nbckpt.runs.processes import this_process
 from nbckpt.trust import secret_path
 from nbckpt.verbs.finishing import write_whole
 

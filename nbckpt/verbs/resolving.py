@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from nbckpt.credentials import masked
 from nbckpt.errors import AlreadySettled, BadStep, NotFound, RunHeld
-from nbckpt.history import Reader, revived
-from nbckpt.leases import standing
-from nbckpt.lines import add_line
-from nbckpt.persons import person
 from nbckpt.records import Answer, EffectRecord, EffectState, Event, StepState, Word
+from nbckpt.runs.history import Reader, revived
+from nbckpt.runs.leases import standing
+from nbckpt.runs.lines import add_line
+from nbckpt.runs.persons import person
 
 if TYPE_CHECKING:
     from nbckpt.records import RunRecord

@@ -10,8 +10,8 @@ from nbckpt.verbs.opening import step_names
 from nbckpt.verbs.pages import Page, Table, size
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
     from nbckpt.records import RunRecord
+    from nbckpt.runs.history import Reader
     from nbckpt.store import Store
 
 LEGEND = (

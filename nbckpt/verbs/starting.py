@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING, NoReturn
 
 from nbckpt.errors import BadStep
-from nbckpt.identity import Wish
+from nbckpt.runs.identity import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

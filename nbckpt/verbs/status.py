@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nbckpt.leases import standing
 from nbckpt.places import folder_bytes
 from nbckpt.records import (
     Attempt,
@@ -18,6 +17,7 @@ from nbckpt.records import (
     StepRecord,
     StepState,
 )
+from nbckpt.runs.leases import standing
 from nbckpt.verbs import waiting
 from nbckpt.verbs.looping import LoopStatus, loops
 from nbckpt.verbs.opening import require
@@ -25,7 +25,7 @@ from nbckpt.verbs.opening import require
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nbckpt.history import Reader
+    from nbckpt.runs.history import Reader
 
 GONE = {"free", "dead"}
 TOLD = {StepState.FAILED, StepState.WAITING}

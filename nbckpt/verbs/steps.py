@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nbckpt.cells import parse_body, read_sources
 from nbckpt.plan import wrong_lines
 from nbckpt.records import (
     Event,
@@ -16,6 +15,7 @@ from nbckpt.records import (
     loads,
 )
 from nbckpt.resume import differences
+from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.looping import LoopStatus, loop_page, loops
 from nbckpt.verbs.opening import require_step
 from nbckpt.verbs.outline import outline
@@ -24,7 +24,7 @@ from nbckpt.verbs.planning import notebook_of, predictions
 from nbckpt.verbs.prediction import Prediction
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
+    from nbckpt.runs.history import Reader
 
 ENDS = {"completed", "skipped", "failed", "interrupted"}
 

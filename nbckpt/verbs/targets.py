@@ -7,12 +7,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbckpt.cells import ENDINGS
+from nbckpt.source.cells import ENDINGS
 from nbckpt.verbs.opening import DEFAULT, choose_run
 
 if TYPE_CHECKING:
-    from nbckpt.history import Reader
     from nbckpt.records import RunRecord
+    from nbckpt.runs.history import Reader
 
 
 def store_folder(store: str, notebook: Path | None = None) -> Path:

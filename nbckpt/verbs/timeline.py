@@ -14,8 +14,8 @@ from nbckpt.verbs.status import line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nbckpt.history import Reader
     from nbckpt.records import Event, RunRecord
+    from nbckpt.runs.history import Reader
 
 ENDS = {"completed", "failed", "interrupted", "waiting", "cancelled"}
 POINTS = {"skipped", "stopped"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nbckpt import proofs
-from nbckpt.blobs import PackReader
+from nbckpt.blobs.packfile import PackReader
 from nbckpt.errors import StoreDamaged
-from nbckpt.proofs import Paths, Writers
+from nbckpt.inputs import proofs
+from nbckpt.inputs.proofs import Paths, Writers
 from nbckpt.verbs.opening import step_names
 from nbckpt.verbs.pages import Page, Table, listed, size
 from nbckpt.verbs.planning import notebook_of
@@ -15,8 +15,8 @@ from nbckpt.verbs.planning import notebook_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nbckpt.history import Reader
     from nbckpt.records import RunRecord, StepRecord
+    from nbckpt.runs.history import Reader
 
 WAITS = "needs the kernel"
 

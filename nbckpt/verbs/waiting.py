@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt import answers
 from nbckpt.errors import WaitingForAnswer
-from nbckpt.leases import standing
-from nbckpt.moments import local
 from nbckpt.records import EffectState, StepState
+from nbckpt.runs.leases import standing
+from nbckpt.runs.moments import local
 from nbckpt.verbs.opening import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nbckpt.history import Reader
     from nbckpt.records import Attempt, RunRecord
+    from nbckpt.runs.history import Reader
 
 MOST = 8
 """Effects that are shown to people one by one."""

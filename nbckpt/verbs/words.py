@@ -6,13 +6,14 @@ import json
 import time
 from typing import TYPE_CHECKING
 
-from nbckpt import answers, keys, settling
+from nbckpt import answers, keys
 from nbckpt.credentials import masked
 from nbckpt.errors import AlreadySettled, BadStep
-from nbckpt.history import Reader
-from nbckpt.moments import local
-from nbckpt.persons import person
+from nbckpt.people import settling
 from nbckpt.records import Advance, DecisionRecord, Note, Question, Unknown
+from nbckpt.runs.history import Reader
+from nbckpt.runs.moments import local
+from nbckpt.runs.persons import person
 from nbckpt.verbs.resolving import read_value
 
 if TYPE_CHECKING:

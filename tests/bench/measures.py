@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_client.session import Session
 
-from nbckpt.ledger import GROUP_SECONDS
+from nbckpt.loops.ledger import GROUP_SECONDS
 from nbckpt.panel import screen
 from nbckpt.panel.view import LoopView, RunView, State, StepView
 from tests.bench.shell import Shell, written_bytes

@@ -20,10 +20,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import nbckpt
-from nbckpt import effects, intents, takeover
-from nbckpt.connections import Postgres, Sqlite
-from nbckpt.leases import Hold
-from nbckpt.transactions import receive
+from nbckpt.effects import calls as effects
+from nbckpt.effects import intents
+from nbckpt.effects.transactions import receive
+from nbckpt.inputs.connections import Postgres, Sqlite
+from nbckpt.runs import takeover
+from nbckpt.runs.leases import Hold
 from tests.crash import crashpoints
 from tests.crash.sabotage import no_fence as no_guard
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nbckpt import current, settling
-from nbckpt.blobs import PackWriter
-from nbckpt.journal import Journal
-from nbckpt.leases import Hold
+from nbckpt import current
+from nbckpt.blobs.packfile import PackWriter
+from nbckpt.people import settling
+from nbckpt.runs.journal import Journal
+from nbckpt.runs.leases import Hold
 from tests.crash.crashpoints import plant
 
 if TYPE_CHECKING:

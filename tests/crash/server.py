@@ -20,7 +20,8 @@ from tests.crash import child
 
 HEAVY = (
     "IPython.core.application", "IPython.core.completer", "IPython.core.interactiveshell",
-    "nbckpt.magics", "nbckpt.maps", "nbckpt.runner", "nbckpt.transactions", "numpy",
+    "nbckpt.magics", "nbckpt.loops.maps", "nbckpt.runner",
+    "nbckpt.effects.transactions", "numpy",
 )  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt.history import Reader
 from nbckpt.records import EffectState
+from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.resolving import Said, resolve

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt import lines
-from nbckpt.garbage import collect
-from nbckpt.history import Reader
 from nbckpt.records import RunState
+from nbckpt.runs import lines
+from nbckpt.runs.history import Reader
+from nbckpt.runs.transfers import export_run, import_run
+from nbckpt.state.garbage import collect
 from nbckpt.store import Store
-from nbckpt.transfers import export_run, import_run
 from nbckpt.trust import load_secret
 from nbckpt.verbs import finishing
 from tests.crash import tidy

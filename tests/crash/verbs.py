@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbckpt import transfers
-from nbckpt.history import Reader
+from nbckpt.runs import transfers
+from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs import finishing

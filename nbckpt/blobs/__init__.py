@@ -1,0 +1,1 @@
+"""Bulk bytes: pack files, and where their chunks lie."""

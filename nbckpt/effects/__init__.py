@@ -1,0 +1,1 @@
+"""External effects: intent before the call, outcome after it."""

@@ -1,0 +1,1 @@
+"""What a step rests on and touches: its fingerprint, its files, its evidence."""

@@ -1,0 +1,307 @@
+"""Files that a step touches, noticed through the interpreter's audit events (PEP 578).
+
+Native readers and child processes can't be seen: ``--reads`` and ``--writes`` are the
+contract for them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import sysconfig
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbckpt.inputs import databases, folders
+from nbckpt.inputs.proofs import ABSENT
+from nbckpt.runs import events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import FrameType
+
+    from nbckpt.inputs.proofs import Paths
+
+SYSTEM = ("/dev/", "/proc/", "/sys/", "/run/")
+
+
+HOME_IGNORED = (".cache", ".config", ".ipython", ".jupyter", ".local", ".matplotlib")
+
+
+@dataclass(slots=True)
+class Touched:
+    """Files that a step touched, by name."""
+
+    read: dict[str, str] = field(default_factory=dict)
+    """Name → digest before the step changed it; empty: not changed by the step."""
+    written: set[str] = field(default_factory=set)
+    order: list[str] = field(default_factory=list)
+    """Written ones as they were noticed."""
+    removed: set[str] = field(default_factory=set)
+    """Written ones that stood before the step."""
+    folders: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Folder that was listed → names in it when it was listed first."""
+    globs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Pattern that was looked for → what matched first."""
+    moved: dict[str, bool] = field(default_factory=dict)
+    """Folder that was made, moved or removed → whether it stood before."""
+    opened: dict[str, str] = field(default_factory=dict)
+    """Database that was opened → digest before."""
+
+    def lasting_folders(self, paths: Paths) -> tuple[str, ...]:
+        """Return the folders that the step made, moved or removed for good.
+
+        Parameters
+        ----------
+        paths : Paths
+            Names of files.
+
+        Returns
+        -------
+        tuple of str
+            Without those that it made and removed again.
+        """
+        found = self.moved.items()
+        return tuple(sorted(n for n, old in found if old or paths.locate(n).is_dir()))
+
+    def listings(self, paths: Paths) -> dict[str, Any]:
+        """Return what was listed, but for what the step made and removed again.
+
+        Parameters
+        ----------
+        paths : Paths
+            Names of files.
+
+        Returns
+        -------
+        dict
+            The parts ``folders`` and ``globs`` of a fingerprint.
+        """
+        new = {name for name, old in self.moved.items() if not old}
+        new |= self.written - self.removed
+        scratch = {name for name in new if not paths.locate(name).exists()}
+        lasting = {p: names for p, names in self.folders.items() if p not in scratch}
+        return {
+            "folders": {p: _without(scratch, p, n) for p, n in lasting.items()},
+            "globs": {p: _without(scratch, "", n) for p, n in self.globs.items()},
+        }
+
+    def settle(self, paths: Paths) -> None:
+        """Tell by their content which databases were changed, and which only read.
+
+        Parameters
+        ----------
+        paths : Paths
+            Names of files.
+        """
+        for name, before in self.opened.items():
+            changed = name in self.written or paths.digest(name) != before
+            if changed:
+                self.written.add(name)
+            if before == ABSENT:
+                continue
+            if not changed:
+                self.read.setdefault(name, "")
+                continue
+            self.removed.add(name)
+            self.read[name] = self.read.get(name) or before
+
+
+def _without(scratch: set[str], folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names in a folder without those that did not stay."""
+    return tuple(n for n in names if folders.member(folder, n) not in scratch)
+
+
+class Watch:
+    """Notices the files that this process touches while a step runs.
+
+    Parameters
+    ----------
+    paths : Paths
+        Names of files.
+    store : Path
+        Folder that is never noticed.
+    claim : callable
+        Called with a file's name before it is changed for the first time.
+    """
+
+    def __init__(self, paths: Paths, store: Path, claim: Callable[[str], None]) -> None:
+        self._paths = paths
+        self._claim = claim
+        self._ignored = _ignored_folders(paths.base, store)
+        self._pid = os.getpid()
+        self._busy = threading.local()
+        self.touched = Touched()
+
+    def start(self) -> None:
+        """Begin to notice."""
+        if _audit not in _installed:
+            sys.addaudithook(_audit)
+            _installed.append(_audit)
+        _active[:] = [self]
+
+    def stop(self) -> Touched:
+        """End, and return what was noticed."""
+        _active.clear()
+        return self.touched
+
+    def notice(
+        self, event: str, arguments: tuple[Any, ...], frame: FrameType | None = None
+    ) -> None:
+        """Take one audit event.
+
+        Parameters
+        ----------
+        event : str
+            Its name.
+        arguments : tuple
+            As PEP 578 gives them.
+        frame : frame, optional
+            Where it happened.
+        """
+        if os.getpid() != self._pid or getattr(self._busy, "now", False):
+            return
+        self._busy.now = True
+        try:
+            self._take(event, arguments, frame)
+        finally:
+            self._busy.now = False
+
+    def consider(self, values: Iterable[Any]) -> None:
+        """Take databases that are open already as opened by the step.
+
+        Parameters
+        ----------
+        values : iterable
+            What the step can reach.
+        """
+        for value in values:
+            for path in databases.files_of(value):
+                self._open_database(path, is_read_only=False)
+
+    def _take(
+        self, event: str, arguments: tuple[Any, ...], frame: FrameType | None
+    ) -> None:
+        """Sort an audit event by what it is about."""
+        if event in events.LISTINGS:
+            self._list(arguments[0], frame)
+        elif event in events.PATTERNS:
+            self._glob(*events.PATTERNS[event](*arguments), frame)
+        elif event == "sqlite3.connect":
+            path, is_read_only = databases.opened(arguments[0])
+            if path:
+                self._open_database(path, is_read_only=is_read_only)
+        elif event in events.FOLDERS:
+            self._move(events.in_folder(arguments[0], arguments[-1]))
+        else:
+            self._take_files(event, arguments)
+
+    def _take_files(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Note the files, and folders full of files, of an event."""
+        for path, changes, reads in events.files_in(event, arguments):
+            self._touch(path, changes=changes, reads=reads)
+        if event == "os.rename":
+            for path in events.renamed_folders(*arguments):
+                self._move(path)
+
+    def _move(self, path: str) -> None:
+        """Note a folder that is made, moved or removed."""
+        full = os.path.abspath(path)
+        name = self._paths.name(full)
+        if self._is_noticed(f"{full}/", name):
+            self.touched.moved.setdefault(name, os.path.isdir(full))
+            self._claim(name)
+
+    def _list(self, folder: Any, frame: FrameType | None) -> None:
+        """Note a folder whose names are read."""
+        full = os.path.abspath(events.folder_of(folder))
+        name = self._paths.name(full)
+        is_new = name not in self.touched.folders
+        if is_new and self._is_looked_at(full, frame) and folders.is_listing(frame):
+            self.touched.folders[name] = folders.names_in(Path(full))
+
+    def _glob(self, root: str, pattern: str, frame: FrameType | None) -> None:
+        """Note a pattern whose matches are read."""
+        full = os.path.abspath(os.path.join(root, pattern))
+        name = self._paths.name(full)
+        where = os.path.join(self._paths.base, folders.fixed_part(name))
+        if name not in self.touched.globs and self._is_looked_at(where, frame):
+            self.touched.globs[name] = folders.matches(self._paths.base, name)
+
+    def _is_looked_at(self, full: str, frame: FrameType | None) -> bool:
+        """Tell whether a folder's names are an input: the user's, or read by the user."""
+        name = self._paths.name(full)
+        if not self._is_noticed(f"{full.rstrip('/')}/", name):
+            return False
+        if any(folders.SCRAPS.fullmatch(part) for part in Path(name).parts):
+            return False
+        return name != full or not folders.caller(frame).startswith(self._ignored)
+
+    def _open_database(self, path: str, *, is_read_only: bool) -> None:
+        """Note a database before it is opened; whether it is changed is told later."""
+        full = os.path.abspath(path)
+        name = self._paths.name(full)
+        touched = self.touched
+        is_known = name in touched.opened or name in touched.written
+        if is_known or not self._is_noticed(full, name):
+            return
+        touched.opened[name] = self._paths.digest(name)
+        if not is_read_only:
+            self._claim(name)
+
+    def _is_noticed(self, full: str, name: str) -> bool:
+        """Tell whether a file is the user's: of no installation, system or cache."""
+        if full.startswith(self._ignored) or "/__pycache__/" in full:
+            return False
+        return name != full or not full.startswith(SYSTEM)
+
+    def _touch(self, path: str, *, changes: bool, reads: bool) -> None:
+        """Note one file."""
+        full = os.path.abspath(path)
+        name = self._paths.name(full)
+        if not self._is_noticed(full, name):
+            return
+        touched = self.touched
+        if name in touched.written:
+            return
+        if reads and Path(full).is_file():
+            touched.read.setdefault(name, "")
+        if changes:
+            if touched.read.get(name) == "":
+                # Taken now, before the first change: later it would be our own content.
+                touched.read[name] = self._paths.digest(name)
+            if Path(full).exists():
+                touched.removed.add(name)
+            self._claim(name)
+            touched.written.add(name)
+            touched.order.append(name)
+
+
+_active: list[Watch] = []
+
+
+_installed: list[Any] = []
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    """Hand an event to the watch that is on."""
+    if _active and event in events.EVENTS:
+        frame = inspect.currentframe()
+        _active[0].notice(event, arguments, frame.f_back if frame else None)
+
+
+def _ignored_folders(base: Path, store: Path) -> tuple[str, ...]:
+    """Return the folders whose files are no evidence: installations, caches, our own."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    places = [sysconfig.get_path(name) for name in names] + [
+        sys.prefix,
+        sys.base_prefix,
+    ]
+    home = [str(Path.home() / name) for name in HOME_IGNORED]
+    real = [os.path.realpath(place) for place in places]
+    found = [f"{place}/" for place in [*places, *real, *home]]
+    # A notebook that lies inside an installation still has files of its own.
+    return (*(p for p in found if not str(base).startswith(p)), f"{store.absolute()}/")

@@ -1,0 +1,1 @@
+"""What a person is asked, decides and settles."""

@@ -1,0 +1,1 @@
+"""What is told of code from its source alone."""

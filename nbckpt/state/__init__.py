@@ -1,0 +1,1 @@
+"""The values of a notebook: taken, compared, kept and brought back."""
