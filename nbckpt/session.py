@@ -69,6 +69,7 @@ class Session:
         self._hold: Hold | None = None
         self._store: Store | None = None
         self._seen: dict[str, tuple[str, str]] = {}
+        self._names: dict[str, str] = {}
         self._dropped: set[str] = set()
         self.stillness = Stillness()
         self.seeding = Seeding()
@@ -209,11 +210,25 @@ class Session:
         if double or step.name in self._doubles:
             raise twice(step.name)
         self._seen[step.name] = (cell, body.code)
+        self._plan_for(step, body, self._name_before(step.name, cell))
+
+    def _plan_for(self, step: Step, body: Body, gone: str) -> None:
+        """Have the plan hold a step, and not the name that its cell had before."""
         plan = self.journal.plan(self.run_id)
-        if all(step.name != other.name for other in plan.steps):
-            grown = (*plan.steps, planned(len(plan.steps) + 1, step, body.code))
+        steps = [other for other in plan.steps if other.name != gone]
+        if all(step.name != other.name for other in steps):
+            steps.append(planned(len(plan.steps) + 1, step, body.code))
+        if len(steps) != len(plan.steps) or gone:
             # What is durable and written later brings it along: no attempt without it.
-            self.journal.write_plan(replace(plan, steps=grown), durable=False)
+            grown = replace(plan, steps=tuple(steps))
+            self.journal.write_plan(grown, durable=False)
+
+    def _name_before(self, name: str, cell: str) -> str:
+        """Return the name that a cell had in this kernel, if no cell has it any more."""
+        if not cell:
+            return ""
+        before, self._names[cell] = self._names.get(cell, name), name
+        return "" if before in self._names.values() else before
 
     def _are_two(self, before: tuple[str, str], now: tuple[str, str]) -> bool:
         """Tell whether two executions under one name come from two cells.

@@ -271,3 +271,30 @@ def test_other_effect_of_a_new_step_is_performed(
 ) -> None:
     notebook.run(PAYS.format(name="bill").replace(old, new))
     assert len(charged) == 2
+
+
+@pytest.fixture
+def paying(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the keys under which a step paid, in the first cell of this kernel."""
+    keys: list[str] = []
+    monkeypatch.setattr(builtins, "there", keys, raising=False)
+    write(PAYS.format(name="pay"))
+    notebook.show_cell("one")
+    notebook.run(PAYS.format(name="pay"))
+    return keys
+
+
+def test_cell_that_is_renamed_and_run_again_in_one_kernel_stops_as_well(
+    notebook: Notebook, paying: list[str]
+) -> None:
+    assert isinstance(notebook.error(PAYS.format(name="bill")), StopForHuman)
+    notebook.run(PAYS.format(name="pay"))
+    assert (len(paying), notebook.decision("pay")) == (1, "Skip")
+
+
+def test_same_effect_of_another_cell_is_performed(
+    notebook: Notebook, paying: list[str]
+) -> None:
+    notebook.show_cell("two")
+    notebook.run(PAYS.format(name="bill"))
+    assert len(paying) == 2

@@ -57,12 +57,6 @@ def runs(notebook: Notebook) -> list[str]:
     return [run.run_id for run in notebook.journal.runs()]
 
 
-def show_cell(notebook: Notebook, monkeypatch: pytest.MonkeyPatch, cell: str) -> None:
-    """Say, as a front end does, which cell runs next."""
-    parent = {"metadata": {"cellId": cell}}
-    monkeypatch.setattr(notebook.shell, "get_parent", lambda: parent, raising=False)
-
-
 def test_run_is_held_at_the_first_step_and_given_back_in_the_end(
     notebook: Notebook,
 ) -> None:
@@ -308,25 +302,25 @@ def test_two_cells_of_one_name_are_refused_before_either_runs(
 
 
 def test_two_cells_of_one_name_are_told_apart_by_the_front_end(
-    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+    notebook: Notebook,
 ) -> None:
-    show_cell(notebook, monkeypatch, "one")
+    notebook.show_cell("one")
     notebook.run(A)
     notebook.run("%%step a\nx = 2")
     assert notebook.names["x"] == 2
-    show_cell(notebook, monkeypatch, "two")
+    notebook.show_cell("two")
     error = notebook.error("%%step a\nx = 3")
     assert isinstance(error, BadStep)
     assert notebook.names["x"] == 2
 
 
 def test_notebook_that_begins_anew_may_have_other_cells(
-    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+    notebook: Notebook,
 ) -> None:
-    show_cell(notebook, monkeypatch, "one")
+    notebook.show_cell("one")
     notebook.run(A)
     notebook.run("%load_ext nbckpt")
-    show_cell(notebook, monkeypatch, "two")
+    notebook.show_cell("two")
     notebook.run(A)
     assert notebook.decision("a") == "Skip"
 
