@@ -51,7 +51,7 @@ endurance: $(VENV)/browser.stamp ## the cases, the scenarios and the kill matrix
 	$(BIN)/python -m pytest $(LONG_BROWSER)
 
 notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel
-	$(BIN)/coverage run -m pytest $(SPREAD) loadfile --timeout 900 --nbval --nbckpt-fresh --nbckpt-twice notebooks
+	$(BIN)/python -m pytest $(SPREAD) loadfile --timeout 900 --nbval --nbckpt-fresh --nbckpt-twice notebooks
 
 docs: $(VENV)/docs.stamp ## the documents, in build/docs; a broken link is an error
 	$(BIN)/sphinx-build -W -n -q --keep-going docs build/docs

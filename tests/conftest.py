@@ -26,8 +26,12 @@ FOLDERS = (
     "MPLCONFIGDIR",
 )
 WHOLE_NOTEBOOKS = tuple(
-    Path(__file__).with_name(name) for name in ("browser", "cases", "scenarios")
-)
+    Path(__file__).with_name(name)
+    for name in (
+        "browser", "cases", "scenarios", "test_demo.py", "test_notebooks.py",
+        "test_rehearsal.py",
+    )
+)  # fmt: skip
 TOGETHER = {
     "tests/outputs/test_kernel.py",
     "tests/style/test_budgets.py",
@@ -96,7 +100,7 @@ def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 def _unmeasured_kernels(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Take coverage from kernels that end by SIGKILL: it leaves no data, only costs."""
+    """Take coverage from kernels that run whole notebooks: SIGKILL leaves no data."""
     if any(request.path.is_relative_to(folder) for folder in WHOLE_NOTEBOOKS):
         monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
