@@ -222,3 +222,12 @@ def test_declared_product_that_lies_elsewhere_is_refused_and_nothing_is_recorded
     assert "Write --writes below/y.parquet" in str(error)
     assert notebook.journal.steps(notebook.session.run_id) == {}
     notebook.run(f"%%step save --writes below/y.parquet\n{body}")
+
+
+def test_product_of_a_step_below_one_that_went_into_another_folder_is_none_of_these(
+    notebook: Notebook,
+) -> None:
+    notebook.run("%%step enter\nimport os\nos.mkdir('below')\nos.chdir('below')")
+    body = "import pathlib; _ = pathlib.Path('y.parquet').write_bytes(b'2')"
+    notebook.run(f"%%step save --writes y.parquet\n{body}")
+    assert notebook.journal.steps(notebook.session.run_id).keys() == {"enter", "save"}

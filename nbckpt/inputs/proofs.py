@@ -39,6 +39,7 @@ class Paths:
 
     def __init__(self, base: Path) -> None:
         self.base = Path(os.path.abspath(base))
+        self._began = Path.cwd()
 
     def name(self, path: str) -> str:
         """Return how a record names a file: relative if it lies below the notebook."""
@@ -81,7 +82,8 @@ class Paths:
 
     def elsewhere(self, patterns: Iterable[str]) -> list[str]:
         """Return the globs that mean files in the working folder only, and none here."""
-        if Path.cwd() == self.base:
+        # A notebook that went into another folder by itself knows where it is.
+        if self._began == self.base or Path.cwd() != self._began:
             return []
         return [
             pattern
