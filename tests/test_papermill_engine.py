@@ -19,7 +19,7 @@ from nbckpt.runs.identity import SESSION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HERE = Path("/srv/work")
+HERE = Path("/srv/jobs")
 
 
 class Client:
@@ -81,7 +81,7 @@ def test_without_an_output_the_runs_are_those_of_the_notebook(tmp_path: Path) ->
     [
         ("out.ipynb", HERE, "out", "out-1"),
         ("monday/out.ipynb", HERE, "monday/out", "monday_out-1"),
-        ("/srv/work/out.ipynb", HERE, "out", "out-1"),
+        ("/srv/jobs/out.ipynb", HERE, "out", "out-1"),
         ("out.ipynb", HERE / "nb", "../out", "_out-1"),
         ("s3://bucket/out.ipynb", HERE, "s3://bucket/out", "s3___bucket_out-1"),
         ("out", HERE, "out", "out-1"),
