@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nbckpt import places
 from nbckpt.errors import BadStep, NbckptError
 from nbckpt.records import StepState
 from nbckpt.runs.history import Reader
@@ -112,8 +113,7 @@ def store_named(here: Session) -> str:
     str
         Empty if a shell in the notebook's folder finds it.
     """
-    folder = here.store.folder
-    return "" if folder == here.identity.base / ".nbckpt" else str(folder)
+    return places.named(here.store.folder, here.identity.base)
 
 
 def place(what: str) -> Place:

@@ -20,7 +20,27 @@ NETWORK = {
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre",
     "beegfs", "gpfs", "ncpfs", "davfs", "vboxsf", "drvfs",
 }  # fmt: skip
+DEFAULT = ".nbckpt"
+"""The folder beside a notebook where its store lies unless another one is named."""
 ELSEWHERE = "Put it on a local disk: nbckpt run --store DIR, or NBCKPT_STORE=DIR"
+
+
+def named(folder: Path, base: Path) -> str:
+    """Return the folder of a store that a command would not find without its name.
+
+    Parameters
+    ----------
+    folder : Path
+        The store's folder.
+    base : Path
+        The notebook's folder, where a command would look.
+
+    Returns
+    -------
+    str
+        Empty if the store lies where it is looked for.
+    """
+    return "" if folder == base / DEFAULT else str(folder)
 
 
 def inspect(folder: Path) -> None:

@@ -18,6 +18,7 @@ from nbckpt.inputs.proofs import Paths
 from nbckpt.inputs.survey import Survey
 from nbckpt.inputs.watch import Touched, Watch
 from nbckpt.outputs import Recorder, replay
+from nbckpt.places import DEFAULT
 from nbckpt.plan import Step, doubles, planned, read_plan, twice
 from nbckpt.records import (
     Attempt,
@@ -153,7 +154,7 @@ class Session:
     def open_store(self) -> Store:
         """Return the notebook's store."""
         named = self.wish.store or os.environ.get("NBCKPT_STORE")
-        folder = Path(named) if named else self.identity.base / ".nbckpt"
+        folder = Path(named) if named else self.identity.base / DEFAULT
         return Store(self.identity.base / folder, load_secret())
 
     def _open_run(self) -> RunRecord:

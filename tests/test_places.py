@@ -195,3 +195,8 @@ def test_names_in_a_folder_can_be_made_durable(tmp_path: Path) -> None:
     places.sync_folder(tmp_path)
     with pytest.raises(FileNotFoundError):
         places.sync_folder(tmp_path / "none")
+
+
+def test_store_is_named_only_where_a_command_would_not_find_it(tmp_path: Path) -> None:
+    assert places.named(tmp_path / ".nbckpt", tmp_path) == ""
+    assert places.named(tmp_path / "other", tmp_path) == str(tmp_path / "other")

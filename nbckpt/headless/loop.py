@@ -25,6 +25,7 @@ from nbckpt.headless.passes import End, Pass
 from nbckpt.headless.pinging import pinged
 from nbckpt.headless.placing import place
 from nbckpt.headless.progress import Progress, Say
+from nbckpt.places import DEFAULT
 from nbckpt.plan import read_plan, step_line, wrong_lines
 from nbckpt.records import Overlap, RunRecord, RunState
 from nbckpt.runs.history import Reader
@@ -34,7 +35,6 @@ from nbckpt.runs.pings import check_url
 from nbckpt.source.cells import parse_body, read_cells, read_sources
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.opening import DEFAULT
 from nbckpt.verbs.starting import find_start
 
 if TYPE_CHECKING:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from nbckpt.panel.style import CSS
 from nbckpt.panel.view import Fold, lines
-from nbckpt.panel.words import head_words, items_words, running_words, time_words
+from nbckpt.panel.words import (
+    WAY_ON,
+    head_words,
+    items_words,
+    running_words,
+    time_words,
+)
 from nbckpt.verbs.pages import duration, printable
 
 if TYPE_CHECKING:
@@ -123,12 +129,9 @@ def steps_html(view: RunView) -> str:
 
 def _foot(view: RunView) -> str:
     """Return how to go on."""
-    if not view.resume or view.is_done:
+    if not view.way_on:
         return ""
-    return (
-        "<p>To go on after a crash: run all cells, or "
-        f"<code>{escaped(view.resume)}</code></p>"
-    )
+    return f"<p>{WAY_ON} <code>{escaped(view.way_on)}</code></p>"
 
 
 def _icon(line: StepView | Fold) -> str:

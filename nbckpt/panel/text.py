@@ -6,7 +6,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nbckpt.panel.view import Fold, lines
-from nbckpt.panel.words import head_words, items_words, running_words, time_words
+from nbckpt.panel.words import (
+    WAY_ON,
+    head_words,
+    items_words,
+    running_words,
+    time_words,
+)
 from nbckpt.verbs.pages import Table, duration, plain
 
 if TYPE_CHECKING:
@@ -56,8 +62,8 @@ def steps_text(view: RunView) -> str:
         for line in lines(view.steps)
     ]
     page: list[str | Table] = [Table(("", "#", "step", "state", "time", "why"), rows)]
-    if view.resume and not view.is_done:
-        page.append(f"To go on after a crash: run all cells, or {view.resume}")
+    if view.way_on:
+        page.append(f"{WAY_ON} {view.way_on}")
     return plain(page)
 
 

@@ -113,6 +113,11 @@ class RunView:
         return bool(self.steps) and self.done == len(self.steps)
 
     @property
+    def way_on(self) -> str:
+        """`resume`, unless there is nothing left to go on with."""
+        return "" if self.is_done else self.resume
+
+    @property
     def saved(self) -> float:
         """Seconds that the bodies of the skipped steps had taken."""
         return sum(step.saved for step in self.steps)

@@ -11,6 +11,8 @@ from nbckpt.verbs.pages import MINUTE, duration
 if TYPE_CHECKING:
     from nbckpt.panel.view import LoopView, RunView, StepView
 
+WAY_ON = "To go on after a crash: run all cells, or"
+
 
 def whole(seconds: float) -> str:
     """Return a length of time that goes on: its words change once a second at most.

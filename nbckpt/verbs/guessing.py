@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nbckpt.lint.calls import effect_of
+from nbckpt.lint.calls import OPENS, effect_of
 from nbckpt.lint.notebook import Names
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ READERS = re.compile(
     r"\.(read_(?!sql|html|clipboard|gbq|database)\w+|scan_\w+|load|loadtxt|genfromtxt"
     r"|fromfile|open_dataset|open_dataarray|imread|open)"
 )
-OPENS = re.compile(r"(io\.|gzip\.|bz2\.|lzma\.|codecs\.)?open")
 LIGHT = re.compile(
     r"pathlib\.(Path|PurePath)(\.(home|cwd))?|os\.(makedirs|getenv|path\.\w+)"
     r"|pathlib\.Path\(\)\.(mkdir|resolve|absolute|expanduser|joinpath|with_\w+)"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from nbckpt.records import RunRecord
 
-DEFAULT = ".nbckpt"
 START = "Begin one: nbckpt run NOTEBOOK.ipynb"
 UNREADABLE = (TypeError, ValueError, KeyError, AttributeError)
 

@@ -7,8 +7,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nbckpt.places import DEFAULT
 from nbckpt.source.cells import ENDINGS
-from nbckpt.verbs.opening import DEFAULT, choose_run
+from nbckpt.verbs.opening import choose_run
 
 if TYPE_CHECKING:
     from nbckpt.records import RunRecord

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nbckpt import answers
+from nbckpt import answers, places
 from nbckpt.errors import WaitingForAnswer
 from nbckpt.records import EffectState, StepState
 from nbckpt.runs.leases import standing
 from nbckpt.runs.moments import local
-from nbckpt.verbs.opening import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +111,7 @@ def _store_named(reader: Reader, run: RunRecord) -> str:
     """Return the store's folder where a command would look for another one."""
     folder = reader.store.folder.absolute()
     notebook = folder.parent / (run.notebook or "it.ipynb")
-    return "" if folder == notebook.parent / DEFAULT else str(folder)
+    return places.named(folder, notebook.parent)
 
 
 def open_effects(reader: Reader, run: RunRecord) -> list[OpenEffect]:
@@ -192,8 +191,8 @@ def open_stops(
 def _said_since(reader: Reader, attempt: Attempt) -> bool:
     """Tell whether a person settled an effect of a step since it stopped."""
     rows = reader.store.scan(f"effect/{attempt.run_id}/{attempt.step}/")
-    answers = (row.get("answer") or {} for _, row in rows)
-    return any(answer.get("at", 0.0) > attempt.ended_at for answer in answers)
+    said = (row.get("answer") or {} for _, row in rows)
+    return any(one.get("at", 0.0) > attempt.ended_at for one in said)
 
 
 def _left(reader: Reader, run_id: str) -> Iterator[str]:
