@@ -19,12 +19,12 @@ from nbckpt.records import EffectRecord, EffectState, Lease, StepState
 from nbckpt.runs.journal import Journal
 from nbckpt.session import Session
 from tests.former import a_process, displace
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+
+    from tests.notebook import Notebook
 
 
 @dataclass
@@ -65,18 +65,10 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Receiver:
 
 
 @pytest.fixture
-def notebook(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    receiver: Receiver,
-) -> Iterator[Notebook]:
+def notebook(receiver: Receiver, notebook: Notebook) -> Notebook:
     del receiver
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    found.run("import nbckpt")
-    yield found
-    found.close()
+    notebook.run("import nbckpt")
+    return notebook
 
 
 def a_step(*lines: str, options: str = "--effects pay") -> str:

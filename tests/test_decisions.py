@@ -9,24 +9,17 @@ import pytest
 import nbckpt
 from nbckpt.errors import BadStep, CheckFailed, ValueRefused
 from nbckpt.runs.journal import Journal
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.notebook import Notebook
 
 
 @pytest.fixture
-def notebook(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    found.run("import nbckpt")
-    yield found
-    found.close()
+def notebook(notebook: Notebook) -> Notebook:
+    notebook.run("import nbckpt")
+    return notebook
 
 
 def test_decision_is_made_once_in_a_run_and_keeps_its_reason(

@@ -14,26 +14,12 @@ from nbckpt.verbs.dossier import (
     open_steps,
     read,
 )
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from nbckpt.verbs.dossier import Dossier
+    from tests.notebook import Notebook
 
 RUN = "notebook-1"
-
-
-@pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
-    """Return a notebook with nothing run."""
-    monkeypatch.chdir(tmp_path)
-    notebook = Notebook(capsys)
-    yield notebook
-    notebook.close()
 
 
 def dossier(notebook: Notebook) -> Dossier:

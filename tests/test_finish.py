@@ -40,11 +40,11 @@ from nbckpt.verbs.documents import page
 from nbckpt.verbs.finishing import finish
 from nbckpt.verbs.handover import handover, handover_text
 from nbckpt.verbs.resolving import read_said, resolve
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.notebook import Notebook
 
 RUN = "notebook-1"
 WRITE = "from pathlib import Path; Path('out.txt').write_text('1')"
@@ -53,16 +53,11 @@ HOSTILE = "<script>alert(1)</script>|`x`\n# h & 'q\" \x1b[31m\u202e"
 
 
 @pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
+def notebook(notebook: Notebook) -> Notebook:
     """Return a notebook of two steps that ran."""
-    monkeypatch.chdir(tmp_path)
-    notebook = Notebook(capsys)
     notebook.run(f"%%step load --writes out.txt\n{WRITE}; x = 1")
     notebook.run('%%step sum --check "y == 2" --note "read it"\ny = x + 1')
-    yield notebook
-    notebook.close()
+    return notebook
 
 
 @pytest.fixture

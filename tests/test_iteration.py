@@ -10,13 +10,10 @@ import pytest
 
 from nbckpt.errors import BadStep
 from nbckpt.loops import begun
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from nbckpt.records import LoopRecord
+    from tests.notebook import Notebook
 
 LOOP = """%%step a --ignore worked --ignore stop
 for item in nbckpt.items({items}{options}):
@@ -27,14 +24,9 @@ for item in nbckpt.items({items}{options}):
 
 
 @pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    prepare(found)
-    yield found
-    found.close()
+def notebook(notebook: Notebook) -> Notebook:
+    prepare(notebook)
+    return notebook
 
 
 def prepare(notebook: Notebook, stop: object = None) -> None:

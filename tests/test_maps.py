@@ -17,10 +17,10 @@ import pytest
 from nbckpt import current
 from nbckpt.loops import maps
 from nbckpt.loops.pools import AHEAD
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.notebook import Notebook
+
 
 ALONE, THREADS = "None", "POOL(3)"
 MAP = """%%step a
@@ -55,14 +55,9 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
 
 
 @pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    found.run("import nbckpt")
-    yield found
-    found.close()
+def notebook(notebook: Notebook) -> Notebook:
+    notebook.run("import nbckpt")
+    return notebook
 
 
 def cell(executor: str, on_error: str = "stop") -> str:

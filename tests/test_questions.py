@@ -17,26 +17,19 @@ from nbckpt.records import Question, StepState
 from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.notebook import Notebook
 
 STEP = "%%step a\nx = nbckpt.ask('Delete 4 rows?', ['yes', 'no'], name='delete')"
 
 
 @pytest.fixture
-def notebook(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    found.run("import nbckpt")
-    yield found
-    found.close()
+def notebook(notebook: Notebook) -> Notebook:
+    notebook.run("import nbckpt")
+    return notebook
 
 
 def questions(folder: Path) -> list[Question]:

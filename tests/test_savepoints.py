@@ -13,12 +13,10 @@ from nbckpt.loops import savepoints
 from nbckpt.state.checkpoints import Checkpoints
 from nbckpt.state.garbage import collect
 from tests.crash import tidy
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from nbckpt.records import LoopRecord
+    from tests.notebook import Notebook
 
 LIST = """%%step a --ignore stop
 import random
@@ -32,14 +30,9 @@ for item in nbckpt.items(range(8), keep="results", every=1):
 
 
 @pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    prepare(found)
-    yield found
-    found.close()
+def notebook(notebook: Notebook) -> Notebook:
+    prepare(notebook)
+    return notebook
 
 
 def prepare(notebook: Notebook, stop: object = None) -> None:

@@ -22,11 +22,12 @@ from nbckpt.inputs.connections import target_of
 from nbckpt.records import EffectState, Lease
 from nbckpt.session import Session
 from tests.former import a_process, displace
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tests.notebook import Notebook
 
 KINDS = (
     "sqlite", "sqlite immediate", "sqlite autocommit", "sqlite rows",
@@ -126,14 +127,9 @@ def make(
 
 
 @pytest.fixture
-def notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    found.run("import nbckpt")
-    yield found
-    found.close()
+def notebook(notebook: Notebook) -> Notebook:
+    notebook.run("import nbckpt")
+    return notebook
 
 
 BOOKING = """%%step a --effects bank

@@ -32,11 +32,12 @@ from nbckpt.verbs.overview import runs_page, status_page
 from nbckpt.verbs.pages import plain
 from nbckpt.verbs.resolving import read_value
 from nbckpt.verbs.status import runs, status
-from tests.notebook import Notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.notebook import Notebook
 
 ASKED = Question("etl-1", "go", "Go on?", "load", "", ("yes", "no"), 100.0, 200.0)
 
@@ -75,16 +76,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def notebook(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    found = Notebook(capsys)
-    found.run("import nbckpt")
-    yield found
-    found.close()
+def notebook(notebook: Notebook) -> Notebook:
+    notebook.run("import nbckpt")
+    return notebook
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
