@@ -5,7 +5,6 @@ An untrusted notebook loses the style; the table, its words and the details stay
 
 from __future__ import annotations
 
-import html
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -19,28 +18,12 @@ from nbckpt.panel.words import (
     running_words,
     time_words,
 )
-from nbckpt.verbs.pages import duration, printable
+from nbckpt.verbs.pages import as_html, duration
 
 if TYPE_CHECKING:
     from nbckpt.panel.view import LoopView, RunView, StepView
 
 COLUMNS = ("Step", "State", "What is known of it", "Time")
-
-
-def escaped(text: str) -> str:
-    """Return any text as HTML that shows it and does nothing.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        Safe between tags and in an attribute; without marks that turn the reading order.
-    """
-    return html.escape(printable(text))
 
 
 def head_html(view: RunView) -> str:
@@ -56,8 +39,8 @@ def head_html(view: RunView) -> str:
     str
         A section; the steps bring the style along.
     """
-    name = escaped(view.run_id or "nbckpt")
-    words = " \N{MIDDLE DOT} ".join(map(escaped, head_words(view)))
+    name = as_html(view.run_id or "nbckpt")
+    words = " \N{MIDDLE DOT} ".join(map(as_html, head_words(view)))
     return (
         f'<section class="nbckpt" aria-label="nbckpt, run {name}">'
         f"<p><b>{name}</b> \N{MIDDLE DOT} {words}</p>{_bar(view)}{_now(view)}</section>"
@@ -80,20 +63,20 @@ def _now(view: RunView) -> str:
     step = view.running
     if step is None:
         return ""
-    words = escaped(running_words(step, view.at))
+    words = as_html(running_words(step, view.at))
     counts = "".join(f" \N{MIDDLE DOT} {_items(loop, step)}" for loop in view.items)
     return (
-        f'<p class="now running">{_icon(step)} <b>{escaped(step.name)}</b> '
+        f'<p class="now running">{_icon(step)} <b>{as_html(step.name)}</b> '
         f"{words}{counts}</p>"
     )
 
 
 def _items(loop: LoopView, step: StepView) -> str:
     """Return how far a loop is, with a bar if its end is known."""
-    words = escaped(items_words(loop))
+    words = as_html(items_words(loop))
     if not loop.total:
         return words
-    label = f"items of {escaped(step.name)}, loop {escaped(loop.name)}"
+    label = f"items of {as_html(step.name)}, loop {as_html(loop.name)}"
     return (
         f'<progress max="{loop.total}" value="{min(loop.done, loop.total)}" '
         f'aria-label="{label}"></progress> {words}'
@@ -113,7 +96,7 @@ def steps_html(view: RunView) -> str:
     str
         The style, and a section with a table.
     """
-    name = escaped(view.run_id or "nbckpt")
+    name = as_html(view.run_id or "nbckpt")
     head = "".join(f'<th scope="col">{column}</th>' for column in COLUMNS)
     rows = "".join(
         _fold(line) if isinstance(line, Fold) else _row(line)
@@ -131,7 +114,7 @@ def _foot(view: RunView) -> str:
     """Return how to go on."""
     if not view.way_on:
         return ""
-    return f"<p>{WAY_ON} <code>{escaped(view.way_on)}</code></p>"
+    return f"<p>{WAY_ON} <code>{as_html(view.way_on)}</code></p>"
 
 
 def _icon(line: StepView | Fold) -> str:
@@ -144,23 +127,23 @@ def _row(step: StepView) -> str:
     """Return the line of a step; most are as they were at the last look."""
     return (
         f'<tr class="{step.state}">'
-        f'<th scope="row">{step.number} {escaped(step.name)}</th>'
+        f'<th scope="row">{step.number} {as_html(step.name)}</th>'
         f'<td class="state">{_icon(step)} {step.state.word}</td>'
         f"<td>{_known(step)}</td>"
-        f'<td class="time">{escaped(time_words(step))}</td></tr>'
+        f'<td class="time">{as_html(time_words(step))}</td></tr>'
     )
 
 
 def _known(step: StepView) -> str:
     """Return why a step ran or stopped, its items, and its evidence to open."""
-    parts = [escaped(items_words(loop)) for loop in step.loops]
+    parts = [as_html(items_words(loop)) for loop in step.loops]
     if step.why:
-        parts.append(escaped(step.why))
+        parts.append(as_html(step.why))
     found = "<br>".join(parts)
     if step.evidence:
         pieces = len(step.evidence)
         title = "evidence" if pieces == 1 else f"evidence: {pieces} pieces"
-        each = "".join(f"<li><code>{escaped(one)}</code></li>" for one in step.evidence)
+        each = "".join(f"<li><code>{as_html(one)}</code></li>" for one in step.evidence)
         found += f"<details><summary>{title}</summary><ul>{each}</ul></details>"
     return found
 
@@ -168,7 +151,7 @@ def _known(step: StepView) -> str:
 @lru_cache(maxsize=1024)
 def _in_short(step: StepView) -> str:
     """Return a step of a stretch."""
-    return f"<li>{step.number} {escaped(step.name)} {escaped(time_words(step))}</li>"
+    return f"<li>{step.number} {as_html(step.name)} {as_html(time_words(step))}</li>"
 
 
 def _fold(fold: Fold) -> str:

@@ -12,9 +12,9 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.outputs.patches import muted
-from nbckpt.panel.html import escaped, head_html, steps_html
+from nbckpt.panel.html import head_html, steps_html
 from nbckpt.panel.text import head_text, steps_text
-from nbckpt.verbs.pages import printable
+from nbckpt.verbs.pages import as_html, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,7 +111,7 @@ class Screen:
         line : str
             Why it is not shown here any more.
         """
-        said = {"text/plain": line, "text/html": f"<p>{escaped(line)}</p>"}
+        said = {"text/plain": line, "text/html": f"<p>{as_html(line)}</p>"}
         self._update(self._head, said)
         self._update(self._steps, {"text/plain": "", "text/html": ""})
 
@@ -152,7 +152,7 @@ def show_names(view: RunView) -> None:
 
     names = ", ".join(step.name for step in view.steps) or "steps as they come"
     line = f"nbckpt: {names}. To see how far they are: %nbckpt status"
-    said = {"text/plain": printable(line), "text/html": f"<p>{escaped(line)}</p>"}
+    said = {"text/plain": printable(line), "text/html": f"<p>{as_html(line)}</p>"}
     display(said, raw=True)
 
 

@@ -6,12 +6,11 @@ no script and loads nothing.
 
 from __future__ import annotations
 
-import html
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nbckpt.verbs.pages import Page, Table, plain, printable
+from nbckpt.verbs.pages import Page, Table, as_html, plain, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -135,12 +134,12 @@ def page(title: str, sections: Iterable[Section]) -> str:
     str
         Readable without scripts, in light and dark.
     """
-    body = [f"<h1>{_safe(title)}</h1>"]
+    body = [f"<h1>{as_html(title)}</h1>"]
     for section in _full(sections):
-        body.append(f"<h2>{_safe(section.title)}</h2>")
+        body.append(f"<h2>{as_html(section.title)}</h2>")
         body += [framed(section.picture)] if section.picture else []
         body += [fragment(part) for part in section.parts if part]
-    return HEAD.format(title=_safe(title), style=STYLE) + "\n".join([*body, END])
+    return HEAD.format(title=as_html(title), style=STYLE) + "\n".join([*body, END])
 
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -183,22 +182,16 @@ def fragment(part: str | Table) -> str:
         HTML.
     """
     if isinstance(part, str):
-        return f"<p>{_safe(part)}</p>"
-    head = "".join(f'<th scope="col">{_safe(name)}</th>' for name in part.head)
+        return f"<p>{as_html(part)}</p>"
+    head = "".join(f'<th scope="col">{as_html(name)}</th>' for name in part.head)
     rows = "\n".join(
-        "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{as_html(cell)}</td>" for cell in row) + "</tr>"
         for row in part.rows
     )
     return (
         f'<div class="wide" tabindex="0">\n<table>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody>\n</table>\n</div>"
     )
-
-
-def _safe(content: str) -> str:
-    """Return text that HTML shows as it is; half a surrogate can't be written."""
-    clean = printable(content).encode("utf-8", "replace").decode("utf-8")
-    return html.escape(clean)
 
 
 def _full(sections: Iterable[Section]) -> list[Section]:

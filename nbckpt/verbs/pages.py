@@ -6,6 +6,7 @@ same page with colours and boxes.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,6 +43,22 @@ def printable(text: str) -> str:
         Line breaks and tabs stay.
     """
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def as_html(text: str) -> str:
+    """Return any text as HTML that shows it and does nothing.
+
+    Parameters
+    ----------
+    text : str
+        Any text; half a surrogate, which can't be written, is replaced.
+
+    Returns
+    -------
+    str
+        Safe between tags and in an attribute; without marks that turn the reading order.
+    """
+    return html.escape(printable(text).encode("utf-8", "replace").decode("utf-8"))
 
 
 def plain(page: Page) -> str:
