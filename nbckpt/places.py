@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from nbckpt.errors import StoreRefused
+from nbckpt.errors import BadStep, StoreRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,6 +181,27 @@ def _write(path: Path, text: str) -> None:
         return
     os.write(handle, text.encode())
     os.close(handle)
+
+
+def require_target(path: Path) -> None:
+    """Refuse a path at which no file can be written.
+
+    Parameters
+    ----------
+    path : Path
+        Where a file is to be; it may be there already.
+
+    Raises
+    ------
+    BadStep
+        If its folder is not there, or it is a folder itself.
+    """
+    if path.is_dir():
+        raise BadStep(f"{path} is a folder", "Name a file")
+    if not path.parent.is_dir():
+        raise BadStep(
+            f"there is no folder {path.parent} to write {path.name} to", "Make it first"
+        )
 
 
 def sync_folder(folder: Path) -> None:

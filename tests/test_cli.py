@@ -123,34 +123,6 @@ def test_verb_without_a_store_is_refused_and_makes_none(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["status", "nope"], "Known: etl-1"),
-        (["timeline", "nope"], "Known: etl-1"),
-        (["graph", "nope"], "Known: etl-1"),
-        (["size", "nope"], "Known: etl-1"),
-        (["timeline", "--output", "t.png"], "ends in .svg, .html"),
-        (["runs", "--output", "no/such/folder/r.svg"], "No such file"),
-        (["show", "nope"], "Known: load"),
-        (["explain", "nope", "--run", "etl-1"], "Known: load"),
-        (["rerun", "nope"], "Known: load"),
-        (["plan", "missing.ipynb"], "there is no notebook"),
-        (["run", "missing.ipynb"], "there is no notebook"),
-        (["status", "missing.ipynb"], "no run of missing.ipynb"),
-        (["accept", "load"], "no record"),
-    ],
-)
-def test_unknown_thing_is_one_clear_line_and_exit_2(
-    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
-) -> None:
-    code, out, err = run(capsys, *arguments)
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1
-    assert folder.is_dir()
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "",

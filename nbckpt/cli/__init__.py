@@ -105,9 +105,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.Abort:
         code = 1
     except (NbckptError, OSError) as error:
-        click.echo(f"nbckpt: {printable(str(error))}", err=True)
+        click.echo(f"nbckpt: {printable(_told(error))}", err=True)
         code = exit_code(error)
     sys.exit(code or 0)
+
+
+def _told(error: NbckptError | OSError) -> str:
+    """Return an error in one line; the system's own says neither what to do nor a path."""
+    if isinstance(error, NbckptError) or not error.filename:
+        return str(error)
+    return f"{error.filename}: {error.strerror}. Check the path, its owner and its disk"
 
 
 def exit_code(error: BaseException) -> int:

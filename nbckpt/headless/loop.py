@@ -25,7 +25,7 @@ from nbckpt.headless.passes import End, Pass
 from nbckpt.headless.pinging import pinged
 from nbckpt.headless.placing import place
 from nbckpt.headless.progress import Progress, Say
-from nbckpt.places import DEFAULT
+from nbckpt.places import DEFAULT, require_target
 from nbckpt.plan import read_plan, step_line, wrong_lines
 from nbckpt.records import Overlap, RunRecord, RunState
 from nbckpt.runs.history import Reader
@@ -147,10 +147,7 @@ def _check_output(order: Order) -> None:
             "--output names the notebook itself",
             "The source is never changed: choose another",
         )
-    if not order.target.parent.is_dir():
-        raise BadStep(
-            f"--output: there is no folder {order.target.parent}", "Make it first"
-        )
+    require_target(order.target)
 
 
 def _with_start(order: Order, start: Wish) -> Order:

@@ -53,7 +53,7 @@ def check_url(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not host:
         # The address itself can be a secret.
         raise BadStep(
-            "the address to ping is no http or https URL",
+            "the address is no http or https URL",
             "Give for example https://hc-ping.com/UUID",
         )
     return url.rstrip("/")

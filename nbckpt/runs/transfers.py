@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from blake3 import blake3
 
 from nbckpt import places
-from nbckpt.errors import RunHeld, StoreDamaged, StoreRefused
+from nbckpt.errors import NotFound, RunHeld, StoreDamaged, StoreRefused
 from nbckpt.records import Event, Lease, RunRecord, Worktree, dumps, loads
 from nbckpt.runs import lines, parcels
 from nbckpt.runs.history import Reader
@@ -59,11 +59,14 @@ def export_run(store: Store, run_id: str, path: Path) -> int:
 
     Raises
     ------
+    BadStep
+        If there is no folder to write it to.
     RunHeld
         If another process is working on the run.
     StoreDamaged
         If a record or pack is damaged.
     """
+    places.require_target(path)
     _require_still(store, run_id)
     before = lines.head(store, run_id)
     parcel = _parcel(store, run_id)
@@ -168,9 +171,13 @@ def import_run(path: Path, folder: Path, secret: Secret | None) -> tuple[str, bo
 
     Raises
     ------
+    NotFound
+        If there is no such file.
     StoreRefused
         If the file is no proper archive, or the store has another run of this id.
     """
+    if not path.is_file():
+        raise NotFound(f"there is no file {path}", "Make one: nbckpt export RUN")
     if secret is None:
         _require_new(folder)
     # Sealed with a key that nobody keeps, the records are nobody's: not even ours.

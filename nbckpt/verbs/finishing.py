@@ -247,7 +247,13 @@ def write_whole(path: Path, content: bytes) -> None:
         The file; replaced if it is there.
     content : bytes
         All of it.
+
+    Raises
+    ------
+    BadStep
+        If there is no folder to write it to.
     """
+    places.require_target(path)
     handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

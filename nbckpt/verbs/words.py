@@ -227,8 +227,10 @@ def settle(store: Store, run: RunRecord, number: int, why: str) -> str:
     AlreadySettled
         If somebody else was first.
     """
-    if not why:
-        raise BadStep(f"what settles point {number}?", "Say it: --why TEXT")
+    if not why.strip():
+        raise BadStep(
+            f"point {number} is not settled: nothing says why", "Say it: --why TEXT"
+        )
     told = masked(why)
     change = settling.settlement(run.run_id, number, told, person(), time.time())
     point = store.transact(change)
@@ -251,7 +253,14 @@ def note(store: Store, run: RunRecord, text: str) -> str:
     -------
     str
         What was recorded.
+
+    Raises
+    ------
+    BadStep
+        If it says nothing.
     """
+    if not text.strip():
+        raise BadStep("the note says nothing", "Write what was found or understood")
     word = Note(masked(text), "", person(), time.time())
     store.transact(settling.note(run.run_id, word))
     return f"noted in run {run.run_id}: {word.text}"
