@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nbckpt.panel import html
 from nbckpt.panel.html import head_html, steps_html
 from nbckpt.panel.style import CSS
 from nbckpt.panel.view import LoopView, RunView, State, StepView
@@ -61,6 +63,11 @@ def a_run(text: str = "load") -> RunView:
     return RunView(text, tuple(steps), 80.0, 100.0, text, steps[1].loops)
 
 
+def many(state: State, count: int) -> tuple[StepView, ...]:
+    """Return as many steps in one state."""
+    return tuple(StepView(n, f"s{n}", state, saved=1.0) for n in range(1, count + 1))
+
+
 def both(run: RunView) -> str:
     return head_html(run) + steps_html(run)
 
@@ -78,10 +85,9 @@ def test_page_holds_no_script_and_no_address() -> None:
         "class",
         "max",
         "scope",
-        "style",
         "value",
     }
-    assert {value for name, value in found if name == "style"} == {"flex:1"}
+    assert "style" not in names
     assert "url(" not in CSS
     assert "@import" not in CSS
 
@@ -143,10 +149,34 @@ def test_items_have_a_bar_with_a_name_if_their_end_is_known() -> None:
 
 
 def test_bar_holds_each_step_and_is_hidden_from_readers() -> None:
-    run = a_run().put(StepView(10, "more", State.PENDING))
-    page = head_html(run)
-    assert '<div class="bar" aria-hidden="true">' in page
-    assert [int(n) for n in re.findall("flex:([0-9]+)", page)] == [*[1] * 8, 2]
+    [bar] = re.findall('<div class="bar" aria-hidden="true">(.*?)</div>', both(a_run()))
+    assert re.findall('<i class="(.*?)"></i>', bar) == list(State)
+
+
+def test_fold_has_the_place_of_all_of_its_steps_in_the_bar() -> None:
+    page = steps_html(RunView("r-1", many(State.SKIPPED, 200)))
+    assert '<i class="skipped" style="flex:200"></i></div>' in page
+
+
+def test_only_the_line_of_a_changed_step_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = RunView("r-1", many(State.FAILED, 200))
+    steps_html(run)
+    made: list[str] = []
+    monkeypatch.setattr(html, "_known", lambda step: made.append(step.name) or "new")
+    page = steps_html(run.put(replace(run.steps[7], state=State.RUNNING)))
+    assert made == ["s8"]
+    assert page.count("<td>new</td>") == 1
+    assert page.count('<tr class="failed">') == 199
+
+
+def test_line_is_written_in_ascii_and_reads_as_it_was() -> None:
+    page = steps_html(a_run("\N{GREEK SMALL LETTER PI}r\N{LATIN SMALL LETTER E}²"))
+    assert page.isascii() is False
+    [row] = re.findall(r'<tr class="skipped">.*?</tr>', page)
+    assert row.isascii()
+    assert "1 \N{GREEK SMALL LETTER PI}re²-1" in Shape(row).text
 
 
 def test_resume_command_is_chosen_whole_by_one_click() -> None:
@@ -170,8 +200,7 @@ def test_run_that_nobody_began_shows_its_steps_alone() -> None:
 
 
 def test_fold_opens_into_the_names_of_its_steps() -> None:
-    skipped = [StepView(n, f"s{n}", State.SKIPPED, saved=1.0) for n in range(1, 201)]
-    page = steps_html(RunView("r-1", tuple(skipped)))
+    page = steps_html(RunView("r-1", many(State.SKIPPED, 200)))
     assert page.count("<tr") == 2
     assert "<summary>200 steps</summary>" in page
     assert "<li>77 s77 saved 1.0 s</li>" in page

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from nbckpt.panel.view import Fold, RunView, State, StepView, lines
+from nbckpt.panel.view import (
+    Fold,
+    LoopView,
+    RunView,
+    State,
+    StepView,
+    _sums,
+    lines,
+)
 
 
 def a_run(*states: State) -> RunView:
@@ -52,6 +60,15 @@ def test_left_is_not_claimed_without_history_of_each_step() -> None:
 @pytest.mark.parametrize("state", [State.SKIPPED, State.DONE])
 def test_left_is_not_told_once_all_is_done(state: State) -> None:
     assert a_run(state, state).left is None
+
+
+def test_sums_are_made_once_while_no_step_changes() -> None:
+    run = a_run(State.SKIPPED, State.RUNNING, State.PENDING)
+    assert (run.done, run.saved, run.left) == (1, 0.0, 16.0)
+    before = _sums.cache_info().misses
+    later = replace(run, at=103.0, items=(LoopView("1", 2),))
+    assert (later.done, later.left) == (1, 13.0)
+    assert _sums.cache_info().misses == before
 
 
 def test_elapsed_begins_with_the_first_step_of_this_kernel() -> None:

@@ -18,7 +18,7 @@ font:13px/1.5 var(--jp-ui-font-family,system-ui,sans-serif)}
 .nbckpt .now{display:flex;gap:8px;align-items:center;flex-wrap:wrap}
 .nbckpt .bar{display:flex;height:6px;margin:0 8px;background:var(--h);\
 border:1px solid var(--l)}
-.nbckpt .bar i{min-width:1px}
+.nbckpt .bar i{flex:1;min-width:1px}
 .nbckpt i.skipped,.nbckpt i.done{background:var(--ok)}
 .nbckpt i.skipped{opacity:.6}
 .nbckpt i.running{background:var(--run)}
@@ -36,9 +36,9 @@ overflow-wrap:break-word}
 .nbckpt.nbckpt .running th,.nbckpt.nbckpt .failed th,\
 .nbckpt.nbckpt .waiting th{font-weight:600}
 .nbckpt.nbckpt thead th:last-child{text-align:right}
-.nbckpt.nbckpt td.time{text-align:right;white-space:nowrap;\
+.nbckpt.nbckpt td:last-child{text-align:right;white-space:nowrap;\
 font-variant-numeric:tabular-nums}
-.nbckpt.nbckpt td.state{white-space:nowrap}
+.nbckpt.nbckpt th+td{white-space:nowrap}
 .nbckpt .icon{display:inline-block;width:1.3em;font-weight:700;text-align:center}
 .nbckpt .skipped .icon,.nbckpt .done .icon{color:var(--ok)}
 .nbckpt .running .icon{color:var(--run)}

@@ -13,7 +13,7 @@ from nbckpt.panel.words import (
     running_words,
     time_words,
 )
-from nbckpt.verbs.pages import Table, duration, plain
+from nbckpt.verbs.pages import duration, plain, printable
 
 if TYPE_CHECKING:
     from nbckpt.panel.view import RunView, StepView
@@ -55,36 +55,35 @@ def steps_text(view: RunView) -> str:
     Returns
     -------
     str
-        A table.
+        A line for each, or for a stretch of them; letters beyond ASCII, such as icons,
+        would make the whole message slow to pack.
     """
-    rows = [
-        _fold(line) if isinstance(line, Fold) else _row(line)
+    page = [
+        _fold(line) if isinstance(line, Fold) else _line(line)
         for line in lines(view.steps)
     ]
-    page: list[str | Table] = [Table(("", "#", "step", "state", "time", "why"), rows)]
     if view.way_on:
-        page.append(f"{WAY_ON} {view.way_on}")
-    return plain(page)
+        page.append(printable(f"{WAY_ON} {view.way_on}"))
+    return "\n".join(page)
 
 
 @lru_cache(maxsize=1024)
-def _row(step: StepView) -> tuple[str, ...]:
+def _line(step: StepView) -> str:
     """Return the line of a step; most are as they were at the last look."""
-    state = step.state
-    counts = [items_words(loop) for loop in step.loops]
-    why = "; ".join([*counts, *([_one_line(step.why)] if step.why else [])])
-    name = _one_line(step.name)
-    return state.icon, str(step.number), name, state.word, time_words(step), why
+    words = [step.state.word, time_words(step), *map(items_words, step.loops), step.why]
+    return _joined(f"{step.number} {step.name}", words)
 
 
-def _fold(fold: Fold) -> tuple[str, ...]:
+def _fold(fold: Fold) -> str:
     """Return the line of a stretch of steps."""
     first, last = fold.steps[0].number, fold.steps[-1].number
     saved = f"saved {duration(fold.saved)}" if fold.saved else ""
-    steps = f"{len(fold.steps)} steps"
-    return fold.state.icon, f"{first}-{last}", steps, fold.state.word, saved, ""
+    return _joined(
+        f"{first} to {last}", [f"{len(fold.steps)} steps", fold.state.word, saved]
+    )
 
 
-def _one_line(text: str) -> str:
-    """Return a text without line breaks, which would break the table."""
-    return " ".join(text.split())
+def _joined(head: str, words: list[str]) -> str:
+    """Return one line, whatever the line breaks in the words."""
+    said = f"{head}: " + ", ".join(filter(None, words))
+    return printable(" ".join(said.split()))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -68,9 +70,12 @@ class LoopView:
     failed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StepView:
-    """One step."""
+    """One step; where nothing of it has changed it is the same object.
+
+    So what was made of it once (its line, the sums of all steps) is found again at no cost.
+    """
 
     number: int
     name: str
@@ -105,7 +110,7 @@ class RunView:
     @property
     def done(self) -> int:
         """Number of steps with a checkpoint that stands."""
-        return sum(step.state in PASSED for step in self.steps)
+        return _sums(self.steps).done
 
     @property
     def is_done(self) -> bool:
@@ -120,7 +125,7 @@ class RunView:
     @property
     def saved(self) -> float:
         """Seconds that the bodies of the skipped steps had taken."""
-        return sum(step.saved for step in self.steps)
+        return _sums(self.steps).saved
 
     @property
     def elapsed(self) -> float:
@@ -130,25 +135,16 @@ class RunView:
     @property
     def running(self) -> StepView | None:
         """The step whose body runs."""
-        found = [step for step in self.steps if step.state is State.RUNNING]
-        return found[0] if found else None
+        return _sums(self.steps).running
 
     @property
     def left(self) -> float | None:
         """Seconds that are still expected; None where history does not tell."""
-        found = [self._left_of(step) for step in self.steps]
-        if not any(found) or None in found:
+        sums, step = _sums(self.steps), self.running
+        if sums.is_new:
             return None
-        return sum(seconds or 0.0 for seconds in found)
-
-    def _left_of(self, step: StepView) -> float | None:
-        """Return the seconds that a step is expected to take from now on."""
-        if step.state in PASSED:
-            return 0.0
-        if not step.expected:
-            return None
-        ran = self.at - step.started_at if step.state is State.RUNNING else 0.0
-        return max(step.expected - ran, 0.0)
+        ran = min(self.at - step.started_at, step.expected) if step else 0.0
+        return sums.expected - ran or None
 
     def step(self, name: str) -> StepView:
         """Return a step; one that is not known yet comes after all others."""
@@ -161,6 +157,33 @@ class RunView:
             return replace(self, steps=(*self.steps, step))
         changed = (step if step.name == other.name else other for other in self.steps)
         return replace(self, steps=tuple(changed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """What all steps of a run come to."""
+
+    done: int
+    saved: float
+    running: StepView | None
+    expected: float
+    """Seconds that the steps ahead took last, the running one as well."""
+    is_new: bool
+    """Whether one of these never completed."""
+
+
+@lru_cache(maxsize=8)
+def _sums(steps: tuple[StepView, ...]) -> _Sums:
+    """Return what all steps come to; most updates change none of them."""
+    ahead = [step for step in steps if step.state not in PASSED]
+    running = [step for step in ahead if step.state is State.RUNNING]
+    return _Sums(
+        done=len(steps) - len(ahead),
+        saved=sum(step.saved for step in steps),
+        running=running[0] if running else None,
+        expected=sum(step.expected for step in ahead),
+        is_new=not all(step.expected for step in ahead),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,23 +208,26 @@ class Fold:
         return sum(step.saved for step in self.steps)
 
 
-def lines(steps: tuple[StepView, ...]) -> Iterator[StepView | Fold]:
-    """Yield the lines of a list of steps; long quiet stretches are one line.
+@lru_cache(maxsize=8)
+def lines(steps: tuple[StepView, ...]) -> tuple[StepView | Fold, ...]:
+    """Return the lines of a list of steps; long quiet stretches are one line.
 
     Parameters
     ----------
     steps : tuple of StepView
         All steps of a run.
 
-    Yields
-    ------
-    StepView or Fold
+    Returns
+    -------
+    tuple of StepView or Fold
         In order.
     """
-    if len(steps) <= MANY_STEPS:
-        yield from steps
-        return
-    for state, group in groupby(steps, lambda step: step.state):
+    return steps if len(steps) <= MANY_STEPS else tuple(_folded(steps))
+
+
+def _folded(steps: tuple[StepView, ...]) -> Iterator[StepView | Fold]:
+    """Yield the lines of many steps."""
+    for state, group in groupby(steps, attrgetter("state")):
         found = tuple(group)
         if state in QUIET and len(found) >= LONG:
             yield Fold(found)
