@@ -2,7 +2,8 @@
 
 ``--nbckpt-fresh`` gives each notebook a throw-away store. ``--nbckpt-twice`` executes each
 notebook cold, then warm in a new kernel: the second pass must run no step and show equal
-outputs. The kernels that pytest starts are told which notebook they run.
+outputs; ``--nbckpt-keep`` keeps that pass. The kernels that pytest starts are told which
+notebook they run.
 """
 
 from __future__ import annotations
@@ -46,6 +47,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Execute each notebook with steps cold, then warm in a new kernel: the "
         "second pass must run no step and show equal outputs.",
+    )
+    group.addoption(
+        "--nbckpt-keep",
+        type=Path,
+        metavar="FOLDER",
+        help="Keep each notebook in this folder as the second pass left it.",
     )
 
 
@@ -141,8 +148,10 @@ class TwiceItem(pytest.Item):
         """
         from nbckpt.headless.twice import cold_and_warm
 
-        with tempfile.TemporaryDirectory(prefix="nbckpt-") as folder:
-            found = cold_and_warm(self.path, Path(folder) / "store")
+        folder = self.config.getoption("nbckpt_keep")
+        keep = folder / self.path.name if folder else None
+        with tempfile.TemporaryDirectory(prefix="nbckpt-") as scratch:
+            found = cold_and_warm(self.path, Path(scratch) / "store", keep)
         if found:
             raise Differs("\n".join(found))
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DOCS = Path(__file__).parents[1] / "docs"
+NOTEBOOKS = DOCS.parent / "notebooks"
 GUIDES = ("tutorial", "concepts", "howto")
 PAGES = ("commands", "magics", "names", "exit-codes")
 
@@ -94,6 +95,13 @@ def test_file_that_a_guide_links_to_exists(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", text)
     generated = {f"reference/{name}.md" for name in PAGES}
     assert all(link in generated or (DOCS / link).is_file() for link in links), links
+
+
+def test_each_notebook_is_a_page_of_the_documents() -> None:
+    listed = re.findall(
+        r"^notebooks/(\w+)$", (DOCS / "index.md").read_text(), re.MULTILINE
+    )
+    assert sorted(listed) == sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 
 
 def test_reference_has_each_command_with_its_help(reference: dict[str, str]) -> None:

@@ -116,10 +116,14 @@ def test_two_notebooks_of_one_name_have_fresh_stores_of_their_own(
 def test_twice_works_without_nbval_and_leaves_no_store(tmp_path: Path) -> None:
     a_notebook(tmp_path, LOAD, STEP, SECOND)
     a_notebook(tmp_path, "1 / 0", name="plain.ipynb")
-    done = pytest_on(tmp_path, "-p", "no:nbval", "--nbckpt-twice", ".")
+    options = ("-p", "no:nbval", "--nbckpt-twice", "--nbckpt-keep", "kept/here")
+    done = pytest_on(tmp_path, *options, ".")
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
     assert not (tmp_path / ".nbckpt").exists()
+    [kept] = (tmp_path / "kept/here").iterdir()
+    cells = nbformat.read(kept, as_version=4).cells
+    assert [cell.outputs[0].get("text") for cell in cells[1:2]] == ["x is 1\n"]
 
 
 def test_twice_fails_where_the_warm_pass_is_another_one(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.errors import BadStep
-from nbckpt.headless.document import make_copy
+from nbckpt.headless.document import make_copy, save
 from nbckpt.headless.loop import kernel_name
 from nbckpt.headless.passes import End, Pass
 from nbckpt.plan import read_step, step_line
@@ -31,7 +31,7 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 LINES = 20
 
 
-def cold_and_warm(notebook: Path, store: Path) -> list[str]:
+def cold_and_warm(notebook: Path, store: Path, keep: Path | None = None) -> list[str]:
     """Execute a notebook with an empty store, then again in a new kernel.
 
     The notebook works in its own folder, so that its relative files are found; only the
@@ -43,6 +43,8 @@ def cold_and_warm(notebook: Path, store: Path) -> list[str]:
         The file, which is only read.
     store : Path
         Folder of a store that does not exist yet; the one above it must.
+    keep : Path, optional
+        Where the notebook is written as the warm pass left it.
 
     Returns
     -------
@@ -58,6 +60,9 @@ def cold_and_warm(notebook: Path, store: Path) -> list[str]:
     second, end = _execute(notebook, store)
     if end.kind != "completed":
         return [_incomplete("warm", second, end)]
+    if keep is not None:
+        keep.parent.mkdir(parents=True, exist_ok=True)
+        save(second, keep)
     new = [event for key, event in _history(store).items() if key not in seen]
     return [*_ran_again(new, read_sources(notebook)), *_differences(first, second)]
 
