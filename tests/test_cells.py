@@ -6,6 +6,7 @@ import ast
 import sys
 from typing import TYPE_CHECKING
 
+import nbformat
 import pytest
 
 from nbckpt.errors import BadNotebook, BadStep
@@ -103,6 +104,38 @@ def test_question_mark_behind_the_magic_alone_is_a_request_for_help(
     notebook.shown()
     notebook.run("%nbckpt?")
     assert "Run a verb" in notebook.shown()
+
+
+def test_notebook_of_today_is_read_without_nbformat_and_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, tagged = nbformat.v4, {"tags": ["parameters"]}
+    made = [
+        new.new_markdown_cell("# Title"),
+        new.new_code_cell("n = 1\nm = 2", metadata=tagged),
+        new.new_code_cell(""),
+    ]
+    path = tmp_path / "nb.ipynb"
+    nbformat.write(new.new_notebook(cells=made), path)
+    read = nbformat.read(path, 4)
+
+    # Beside JupyterLab its import takes seconds, and each kernel reads its notebook.
+    monkeypatch.setitem(sys.modules, "nbformat", None)
+    cells = read_cells(path)
+
+    assert [cell.source for cell in cells] == [
+        cell.source for cell in read.cells if cell.cell_type == "code"
+    ]
+    assert [cell.tags for cell in cells] == [("parameters",), ()]
+
+
+def test_notebook_of_an_older_format_is_read_by_nbformat(tmp_path: Path) -> None:
+    old = nbformat.v3
+    code = old.new_code_cell(input="n = 1", language="python")
+    sheet = old.new_worksheet(cells=[old.new_heading_cell("Title"), code])
+    path = tmp_path / "nb.ipynb"
+    nbformat.write(old.new_notebook(worksheets=[sheet]), path, version=3)
+    assert read_sources(path) == ["n = 1"]
 
 
 def test_script_has_the_cells_that_its_lines_mark(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ A Python script with ``# %%`` cells is a notebook, too; jupytext reads it.
 from __future__ import annotations
 
 import ast
+import json
 import re
 import warnings
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 SCRIPT = ".py"
 ENDINGS = (".ipynb", SCRIPT)
+CURRENT = 4
+"""The format of notebooks since 2014: the text of cells stands in it as it is."""
 ASKING = re.compile(r"(?P<indent>\s*)%nbckpt\s+(?P<words>[^\s?].*\?)\s*")
 
 
@@ -104,11 +107,29 @@ def read_cells(path: Path) -> list[Cell]:
     BadNotebook
         If the file is missing, empty or no notebook.
     """
-    found = read_notebook(path)
+    cells = _cells_of_today(path)
+    return _code(read_notebook(path).cells) if cells is None else cells
+
+
+def _cells_of_today(path: Path) -> list[Cell] | None:
+    """Return the code cells of a file in the format of today; None of any other.
+
+    A kernel reads its notebook while the user waits, and beside JupyterLab the import
+    of nbformat takes seconds: jsonschema then compiles a grammar of 38 rules.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+        return _code(document["cells"]) if document["nbformat"] == CURRENT else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None  # nbformat says what is wrong with it
+
+
+def _code(cells: list[Any]) -> list[Cell]:
+    """Return the code cells among the cells of a notebook."""
     return [
-        Cell(cell.source, tuple(cell.metadata.get("tags", ())))
-        for cell in found.cells
-        if cell.cell_type == "code"
+        Cell("".join(cell["source"]), tuple(cell["metadata"].get("tags", ())))
+        for cell in cells
+        if cell["cell_type"] == "code"
     ]
 
 
