@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -37,6 +38,22 @@ def test_first_line_of_a_step_is_rewritten_and_no_other(
     assert found[0].startswith(first)
     assert len(found) == len(lines)
     assert transform_line(found) == found
+
+
+def test_loading_imports_nothing_heavy() -> None:
+    """What shows the run loads once somebody looks."""
+    code = (
+        "import sys, ipykernel.ipkernel\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "InteractiveShell().run_cell('%load_ext nbckpt').raise_error()\n"
+        "heavy = 'click ipywidgets matplotlib nbclient nbformat numpy '\n"
+        "heavy += 'pandas rich nbckpt.headless nbckpt.verbs.status'\n"
+        "print(sorted(sys.modules.keys() & set(heavy.split())))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_empty_cell_stays_empty() -> None:

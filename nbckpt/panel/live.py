@@ -15,22 +15,26 @@ from typing import TYPE_CHECKING, ParamSpec
 from nbckpt.credentials import masked
 from nbckpt.errors import BadStep, NbckptError
 from nbckpt.loops import begun
-from nbckpt.panel.looking import STATES, completed, look, look_at_file
 from nbckpt.panel.screen import Screen, Ticker, show_names
 from nbckpt.panel.view import LoopView, RunView, State
 from nbckpt.resume import Skip
 from nbckpt.runner import state_of
 from nbckpt.source.cells import read_sources
 from nbckpt.verbs.calling import opening
+from nbckpt.verbs.late import late
 from nbckpt.verbs.starting import START
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nbckpt.panel import looking
     from nbckpt.panel.preference import NbCkpt
     from nbckpt.panel.widget import Progress
     from nbckpt.runner import Runner
     from nbckpt.session import Session
+else:
+    # Where nobody looks, nothing of it is needed.
+    looking = late("nbckpt.panel.looking")
 
 P = ParamSpec("P")
 LETTERS = 500
@@ -98,7 +102,7 @@ class Panel:
             self._look()
             widget.tell(self.now())
         else:
-            widget.tell(look_at_file(self._session.identity.notebook))
+            widget.tell(looking.look_at_file(self._session.identity.notebook))
 
     @property
     def is_seen(self) -> bool:
@@ -146,7 +150,7 @@ class Panel:
             What it raised.
         """
         if step and error is not None:
-            self._note(step, STATES[str(state_of(error))], _why(error))
+            self._note(step, looking.STATES[str(state_of(error))], _why(error))
         wanted = self._wanted
         if self._session.silent or not wanted:
             return
@@ -183,7 +187,7 @@ class Panel:
             record = session.journal.steps(session.run_id).get(name)
             if record is not None:
                 counted = replace(step, loops=self._counts)
-                return view.put(completed(counted, record, state, why))
+                return view.put(looking.completed(counted, record, state, why))
         now = time.time()
         if state is State.RUNNING:
             changed = replace(step, started_at=now, seconds=0.0, saved=0.0)
@@ -205,10 +209,10 @@ class Panel:
         try:
             with opening(session) as call:
                 if call.store.exists:
-                    return look(call.reader, call.run())
+                    return looking.look(call.reader, call.run())
         except NbckptError:
             log.debug("the store tells nothing to the panel", exc_info=True)
-        return look_at_file(session.identity.notebook)
+        return looking.look_at_file(session.identity.notebook)
 
     def _starts_elsewhere(self) -> bool:
         """Tell whether another cell of the notebook has a line that starts the run."""
@@ -224,7 +228,7 @@ class Panel:
         """Show the panel below the cell that runs."""
         mode = self._preference.mode(self._session.shell)
         if mode == "static":
-            show_names(look_at_file(self._session.identity.notebook))
+            show_names(looking.look_at_file(self._session.identity.notebook))
         if mode != "live":
             return
         if self._screen is not None:
