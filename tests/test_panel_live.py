@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from nbckpt.errors import BadStep
-from nbckpt.panel import screen
+from nbckpt.panel import live, screen
 from nbckpt.panel.live import panel
 from nbckpt.panel.screen import head_bundle
 from nbckpt.panel.view import LoopView, RunView, State
@@ -227,7 +227,7 @@ def test_panel_that_fails_does_not_hinder_the_step(
     def broken(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("nbckpt.panel.looking.completed", broken)
+    monkeypatch.setattr(live.looking, "completed", broken)
     monkeypatch.setattr(page, "send", broken)
     notebook.run(STEP)
     assert notebook.names["x"] == 1
