@@ -80,7 +80,7 @@ class Points:
         if here and self.when == "before":
             os.kill(os.getpid(), self.by)
         yield
-        if here:
+        if here and self.when == "after":
             os.kill(os.getpid(), self.by)
 
     def label(self, path: str) -> str | None:

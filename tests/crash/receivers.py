@@ -26,6 +26,8 @@ from nbckpt.effects.transactions import receive
 from nbckpt.inputs.connections import Postgres, Sqlite
 from nbckpt.runs import takeover
 from nbckpt.runs.leases import Hold
+from nbckpt.session import Session
+from nbckpt.store import writer
 from tests.crash import crashpoints
 from tests.crash.sabotage import no_fence as no_guard
 
@@ -38,6 +40,7 @@ LOG = "receiver.jsonl"
 WORK = "work.log"
 LAG = 0.2
 """How long a lagging receiver's lookup does not see what was done."""
+WAIT = 0.5
 
 
 class Receiver:
@@ -288,10 +291,46 @@ def no_end() -> None:
     crashpoints.plant(Hold, alone=alone)
 
 
+def forget_first() -> None:
+    """Take the note of a former holder away before that one is ended."""
+    whole, forget = takeover.Former._end_one, takeover.Former._forget
+
+    def early(self: takeover.Former, left: Any, since: float, grace: float) -> str:
+        for key, _ in list(self._store.scan(f"displaced/{self._run_id}/")):
+            forget(self, key, left.holder, "not yet")
+        return whole(self, left, since, grace)
+
+    crashpoints.plant(takeover.Former, _end_one=early, _forget=lambda *_: None)
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     "no_intent": no_intent, "no_key": no_key, "no_row": no_row,
-    "no_end": no_end, "no_fence": no_fence, "": lambda: None,
+    "no_end": no_end, "no_fence": no_fence, "forget_first": forget_first,
+    "": lambda: None,
 }  # fmt: skip
+
+
+def count_taking(points: crashpoints.Points) -> None:
+    """Count the points from where the run is looked for in a store that is open."""
+    opened = Session._open_run
+
+    def counted(self: Session) -> Any:
+        self.store.transact(lambda _: None)
+        points.is_on = True
+        return opened(self)
+
+    crashpoints.plant(Session, _open_run=counted)
+
+
+def be_impatient() -> None:
+    """Wait shortly for a store that a stopped process locks: nobody else does for long."""
+    connect = sqlite3.connect
+
+    def quick(*given: Any, **options: Any) -> sqlite3.Connection:
+        return connect(*given, **{**options, "timeout": WAIT})
+
+    crashpoints.plant(sqlite3, connect=quick)
+    crashpoints.plant(writer, LOCK_TRIES=1)
 
 
 def _end_soon(former: Any, end: Callable[..., None], since: float, _: float) -> None:
@@ -310,6 +349,9 @@ def run(job: dict[str, Any]) -> None:
         commits_only=True, is_on=False,
     )  # fmt: skip
     crashpoints.install(points)
+    be_impatient()
+    if job["taking"]:
+        count_taking(points)
     crashpoints.plant(
         takeover.Former, end=partialmethod(_end_soon, takeover.Former.end)
     )
