@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import chdir, contextmanager
 from typing import TYPE_CHECKING, Any
 
+import nbformat
 from cloudpickle import cloudpickle
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
@@ -36,6 +37,12 @@ def opened(folder: Path) -> Iterator[Notebook]:
             yield found
         finally:
             found.close()
+
+
+def write_cells(*sources: str, file: str = "etl.ipynb") -> None:
+    """Write a notebook that holds these cells into the folder that the test stands in."""
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), file)
 
 
 class Notebook:

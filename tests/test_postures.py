@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import nbformat
 import pytest
 
 from nbckpt.errors import StopForHuman
 from nbckpt.runs.history import Reader
 from nbckpt.verbs.audit import audit
 from nbckpt.verbs.planning import plan_notebook
-from tests.notebook import Notebook
+from tests.notebook import Notebook, write_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,21 +28,16 @@ def notebook(
 ) -> Iterator[Notebook]:
     """Return a kernel that knows its notebook ``etl.ipynb``."""
     monkeypatch.chdir(tmp_path)
-    write(A, B)
+    write_cells(A, B)
     monkeypatch.setenv("NBCKPT_NOTEBOOK", str(tmp_path / "etl.ipynb"))
     found = Notebook(capsys)
     yield found
     found.close()
 
 
-def write(*sources: str) -> None:
-    cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), "etl.ipynb")
-
-
 def again(notebook: Notebook, *sources: str) -> None:
     """Run these cells in a new kernel, as the file that holds them."""
-    write(*sources)
+    write_cells(*sources)
     notebook.restart()
     notebook.told()
     for source in sources:
@@ -79,7 +72,7 @@ def test_fresh_run_has_a_line_that_names_the_one_before(notebook: Notebook) -> N
 def test_run_that_stops_on_redo_stops_at_a_step_that_failed_before(
     notebook: Notebook,
 ) -> None:
-    write("%nbckpt start --stop-on-redo", A, FAILS)
+    write_cells("%nbckpt start --stop-on-redo", A, FAILS)
     notebook.restart()
     notebook.run("%nbckpt start --stop-on-redo")
     (line,) = lines(notebook, "taken")
@@ -127,7 +120,7 @@ def test_stop_is_asked_for_by_the_environment_too_and_until_it_is_left_out(
 
 
 def test_plan_foretells_the_stop(notebook: Notebook) -> None:
-    write("%nbckpt start --stop-on-redo", A, FAILS)
+    write_cells("%nbckpt start --stop-on-redo", A, FAILS)
     notebook.run(A)
     notebook.error(FAILS)
     reader, path = Reader(notebook.session.store), Path("etl.ipynb")
@@ -199,102 +192,22 @@ def test_new_name_of_a_step_with_effects_is_told_with_what_it_means(
     notebook: Notebook,
 ) -> None:
     pay = "import nbckpt\nnbckpt.effect('charge', lambda: 1, dedup='1d')"
-    write(f"%%step pay\n{pay}")
+    write_cells(f"%%step pay\n{pay}")
     notebook.restart()
     notebook.run(f"%%step pay\n{pay}")
-    write(f"%%step bill\n{pay}")
+    write_cells(f"%%step bill\n{pay}")
     notebook.restart()
     notebook.told()
     notebook.run("%nbckpt start")
     told = notebook.told()
     assert "renamed pay to bill" in told
-    assert "effects of pay would happen once more under the name bill: charge" in told
+    assert "step bill will stop for a person at what pay made: charge" in told
 
 
 def test_plan_tells_the_changed_list_before_anything_runs(notebook: Notebook) -> None:
     notebook.run(A)
     notebook.run(B)
-    write(B, A)
+    write_cells(B, A)
     found = plan_notebook(Reader(notebook.session.store), Path("etl.ipynb"))
     assert "the list of steps changed: moved b" in found["notes"]
     assert lines(notebook, "plan")[-1].reason == ""
-
-
-PAYS = """%%step {name} --effects bank
-import nbckpt
-paid = nbckpt.effect("charge", lambda key: there.append(key) or len(there), request=1)
-"""
-
-
-@pytest.fixture
-def charged(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the keys under which a step paid, which bears another name then."""
-    keys: list[str] = []
-    monkeypatch.setattr(builtins, "there", keys, raising=False)
-    again(notebook, PAYS.format(name="pay"))
-    write(PAYS.format(name="bill"))
-    notebook.restart()
-    return keys
-
-
-@pytest.mark.parametrize(
-    ("said", "calls"), [("--done", 1), ("--redo", 2), ("--not-done", 2)]
-)
-def test_effect_of_a_renamed_step_stops_until_a_person_says_what_counts(
-    notebook: Notebook, charged: list[str], said: str, calls: int
-) -> None:
-    bill = PAYS.format(name="bill")
-    stopped: Any = notebook.error(bill)
-    assert isinstance(stopped, StopForHuman)
-    assert "step pay, which the notebook has no more, made" in stopped.what
-    assert f"nbckpt resolve etl-1 {charged[0]} --done" in stopped.remedy
-    assert len(charged) == 1
-    notebook.run(f"%nbckpt resolve {charged[0]} {said}")
-    notebook.run(bill)
-    assert (len(charged), notebook.names["paid"]) == (calls, calls)
-    notebook.restart()
-    notebook.run(bill)
-    assert (len(charged), notebook.decision("bill")) == (calls, "Skip")
-
-
-def test_step_that_gets_its_old_name_again_is_skipped(
-    notebook: Notebook, charged: list[str]
-) -> None:
-    assert isinstance(notebook.error(PAYS.format(name="bill")), StopForHuman)
-    again(notebook, PAYS.format(name="pay"))
-    assert (len(charged), notebook.decision("pay")) == (1, "Skip")
-
-
-@pytest.mark.parametrize(("old", "new"), [('"charge"', '"other"'), ("est=1", "est=2")])
-def test_other_effect_of_a_new_step_is_performed(
-    notebook: Notebook, charged: list[str], old: str, new: str
-) -> None:
-    notebook.run(PAYS.format(name="bill").replace(old, new))
-    assert len(charged) == 2
-
-
-@pytest.fixture
-def paying(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the keys under which a step paid, in the first cell of this kernel."""
-    keys: list[str] = []
-    monkeypatch.setattr(builtins, "there", keys, raising=False)
-    write(PAYS.format(name="pay"))
-    notebook.show_cell("one")
-    notebook.run(PAYS.format(name="pay"))
-    return keys
-
-
-def test_cell_that_is_renamed_and_run_again_in_one_kernel_stops_as_well(
-    notebook: Notebook, paying: list[str]
-) -> None:
-    assert isinstance(notebook.error(PAYS.format(name="bill")), StopForHuman)
-    notebook.run(PAYS.format(name="pay"))
-    assert (len(paying), notebook.decision("pay")) == (1, "Skip")
-
-
-def test_same_effect_of_another_cell_is_performed(
-    notebook: Notebook, paying: list[str]
-) -> None:
-    notebook.show_cell("two")
-    notebook.run(PAYS.format(name="bill"))
-    assert len(paying) == 2

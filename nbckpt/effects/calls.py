@@ -22,9 +22,9 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from nbckpt import current
-from nbckpt.answers import resolving
 from nbckpt.effects.intents import Intent, key_here
 from nbckpt.effects.payloads import differing, request_given, request_read
+from nbckpt.effects.renamed import takes_over
 from nbckpt.errors import BadStep, StopForHuman
 from nbckpt.plan import read_duration
 from nbckpt.records import EffectState
@@ -212,7 +212,7 @@ def _go_on(intent: Intent, asked: Asked) -> Settled | None:
     # Before the receiver is asked: a holder that was replaced may be in the middle of
     # the same call.
     intent.place.session.alone()
-    if record is None and _takes_over(intent, asked):
+    if record is None and takes_over(intent, lambda it: _is_same(it, asked)):
         return None
     found = _find(intent, asked)
     if found is not None:
@@ -243,23 +243,11 @@ def _recorded(intent: Intent, record: EffectRecord, asked: Asked) -> Settled:
     return Settled(intent.outcome())
 
 
-def _takes_over(intent: Intent, asked: Asked) -> bool:
-    """Take over, or stop, where a step that is gone has made the same effect."""
-    former = intent.former()
-    if former is None or differing(former.request or asked.request, asked.request):
-        return False
-    if former.answer is not None and former.answer.word == "done":
-        intent.take_over(former)
-        return True
-    made = "made" if former.state is EffectState.DONE else "began"
-    store = current.store_named(intent.place.session)
-    say = resolving(former.run_id, former.key, store, "--done")
-    raise StopForHuman(
-        f"{intent.where}: step {former.step}, which the notebook has no more, {made} "
-        "the same effect in this run",
-        f"Nothing was performed. If the step was renamed, name it {former.step} again, "
-        f"or let that effect count here: {say} [VALUE]; to perform it here all the "
-        f"same: {resolving(former.run_id, former.key, store, '--redo')}",
+def _is_same(former: Intent, asked: Asked) -> bool:
+    """Tell whether the effect of another step was made, or begun, with this request."""
+    record = former.record
+    return record is not None and not differing(
+        record.request or asked.request, asked.request
     )
 
 

@@ -208,34 +208,13 @@ class Intent:
             self._session.journal.write(lambda tx: tx.put(self._path, record.to_json()))
             self.record = record
 
-    def former(self) -> EffectRecord | None:
-        """Return the same effect of a step that the notebook has no more.
-
-        One that is known not to have happened, or is to be done again, is none. Where
-        the notebook's file is not known, no step is known to be gone.
-        """
-        journal, run_id = self._session.journal, self.place.attempt.run_id
-        plan, item = journal.plan(run_id), current.item.get()
-        if plan.source != "notebook":
-            return None
-        gone = journal.attempts(run_id).keys() - {step.name for step in plan.steps}
-        for step in sorted(gone):
-            key = effect_key(run_id, step, self.name, item)
-            row = journal.store.get(f"effect/{run_id}/{step}/{key}")
-            found = None if row is None else revived(EffectRecord, row)
-            if found is None or found.state is EffectState.FAILED:
-                continue
-            if found.answer is None or found.answer.word != "redo":
-                return found
-        return None
-
     def take_over(self, former: EffectRecord) -> None:
         """Record that this effect is the one that another step made, as a person said.
 
         Parameters
         ----------
         former : EffectRecord
-            From `former`.
+            What that step left.
         """
         attempt = self.place.attempt
         record = replace(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbckpt import current
 from nbckpt.effects.intents import Intent
+from nbckpt.effects.renamed import takes_over
 from nbckpt.errors import StopForHuman
 from nbckpt.inputs.connections import target_of
 from nbckpt.records import EffectState
@@ -105,7 +106,7 @@ def transaction(connection: Any, name: str) -> Iterator[Transaction]:
     BadStep
         If the connection can't be used for it; nothing was written.
     StopForHuman
-        If the body itself ended the transaction.
+        If the body itself ended the transaction, or a step that is gone has made it.
 
     Examples
     --------
@@ -121,18 +122,37 @@ def transaction(connection: Any, name: str) -> Iterator[Transaction]:
     intent = Intent(place, name, "transaction")
     place.session.journal.write(lambda _: None, durable=False)
     target = target_of(connection)
-    attempt = place.attempt
     row = {
-        "key": intent.key, "run_id": attempt.run_id, "step": attempt.step, "name": intent.name,
-        "completed_at": _now(),
+        "key": intent.key, "run_id": place.attempt.run_id, "step": place.attempt.step,
+        "name": intent.name, "completed_at": _now(),
     }  # fmt: skip
     _make_tables(target, COMPLETED, OUTBOX)
+    _settle_former(target, intent, row)
     with _once(target, COMPLETED, row, name) as pending:
         yield Transaction(intent.key, pending, target)
     # Killed before this line, the row tells the next run that it happened.
     known = intent.record is not None and intent.record.state is EffectState.DONE
     if pending or not known:
         intent.write_done(None, "performed" if pending else "row")
+
+
+def _settle_former(target: Target, intent: Intent, row: dict[str, str]) -> None:
+    """Stop where a step that is gone committed the same rows, or let them count here."""
+    if takes_over(intent, lambda former: _is_former(target, former, intent.key)):
+        with _once(target, COMPLETED, row, intent.name):
+            pass
+
+
+def _is_former(target: Target, former: Intent, key: str) -> bool:
+    """Tell whether the rows of another step are there, and none under this key."""
+    sql = f"SELECT key FROM {COMPLETED} WHERE key IN (?, ?)"  # noqa: S608
+    with _own(target):
+        found = [row[0] for row in target.execute(sql, former.key, key).fetchall()]
+    if found != [former.key]:
+        return False
+    if former.record is None:  # it was killed between its commit and our record
+        former.write_done(None, "row")
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,3 +72,14 @@ class EffectRecord(Record):
     """What the call raised last."""
     answer: Answer | None = None
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def stands(self) -> bool:
+        """Whether it happened or may have, and nobody said to do it again."""
+        is_redone = self.answer is not None and self.answer.word == "redo"
+        return self.state is not EffectState.FAILED and not is_redone
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it stands, and nobody said what is to count."""
+        return self.stands and self.answer is None

@@ -69,13 +69,15 @@ def record_plan(journal: Journal, plan: PlanRecord | None) -> None:
 
 
 def _new_keys(journal: Journal, names: dict[str, str]) -> list[str]:
-    """Say which effects would have new idempotency keys under a step's new name."""
+    """Say which effects stop a step because its former name made them."""
     found = []
     for old, new in names.items():
-        effects = [e.name for e in journal.effects(journal.run_id, old)]
+        effects = [
+            e.name for e in journal.effects(journal.run_id, old) if e.is_in_doubt
+        ]
         if effects:
             found.append(
-                f"effects of {old} would happen once more under the name {new}: "
+                f"step {new} will stop for a person at what {old} made: "
                 f"{', '.join(effects)}"
             )
     return found

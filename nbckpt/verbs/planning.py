@@ -13,10 +13,11 @@ from nbckpt.plan import wrong_lines
 from nbckpt.runs.leases import describe, standing
 from nbckpt.runs.steplists import changes
 from nbckpt.source.cells import parse_body, read_sources
+from nbckpt.verbs.knowledge import known_of
 from nbckpt.verbs.linting import notices
 from nbckpt.verbs.outline import Outlined, outline
 from nbckpt.verbs.pages import Page, Table, listed
-from nbckpt.verbs.prediction import Prediction, known_of, predict
+from nbckpt.verbs.prediction import Prediction, predict
 from nbckpt.verbs.starting import find_start
 from nbckpt.verbs.waiting import (
     answering,

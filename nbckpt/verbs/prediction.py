@@ -8,32 +8,22 @@ prediction of *run* or *skip* is what the next run does.
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from nbckpt import keys
 from nbckpt.codecs import Canonical
 from nbckpt.inputs.proofs import Paths, Writers
-from nbckpt.records import (
-    Attempt,
-    Event,
-    Fingerprint,
-    Mark,
-    PlannedStep,
-    PlanRecord,
-    StepRecord,
-)
+from nbckpt.records import Fingerprint, Mark, PlannedStep, StepRecord
 from nbckpt.resume import Run, Situation, Stop, decide
-from nbckpt.runs.history import readable
 from nbckpt.verbs.outline import MISSING, Origin, Outlined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from nbckpt.runs.history import Reader
+    from nbckpt.verbs.knowledge import Known
 
 Word = Literal["run", "skip", "unknown", "stop"]
 
@@ -44,77 +34,6 @@ class Prediction:
 
     word: Word
     reason: str
-
-
-@dataclass(slots=True)
-class Known:
-    """What a store knows of a run, read once."""
-
-    records: dict[str, StepRecord] = field(default_factory=dict)
-    damaged: dict[str, str] = field(default_factory=dict)
-    attempts: dict[str, Attempt] = field(default_factory=dict)
-    marks: dict[str, Mark] = field(default_factory=dict)
-    plan: PlanRecord = field(default_factory=PlanRecord)
-    confirmed: dict[str, float] = field(default_factory=dict)
-    """Step → when it was last completed or verified."""
-    has_pack: Callable[[str], bool] = lambda _: True
-    environment: Callable[[str], str] = lambda _: ""
-    """Variable → keyed digest of its value here; ``unset`` without one."""
-
-
-def known_of(reader: Reader, run_id: str, names: Sequence[str]) -> Known:
-    """Read what a store knows of a run.
-
-    Parameters
-    ----------
-    reader : Reader
-        The store.
-    run_id : str
-        The run; empty if there is none yet.
-    names : sequence of str
-        Its steps.
-
-    Returns
-    -------
-    Known
-        Empty without a run.
-    """
-    if not run_id:
-        return Known()
-    known = Known(
-        attempts=reader.attempts(run_id),
-        marks={name: reader.mark(run_id, name) for name in names},
-        plan=reader.plan(run_id),
-        has_pack=lambda name: _has_pack(reader, name),
-        environment=lambda name: _environment_digest(reader, name),
-    )
-    for name in names:
-        found, why = readable(reader.store, f"step/{run_id}/{name}")
-        if found is not None:
-            known.records[name] = StepRecord.from_json(found)
-        elif why:
-            known.damaged[name] = why
-    for _, event in reader.history(run_id):
-        _confirm(known, event)
-    return known
-
-
-def _confirm(known: Known, event: Event) -> None:
-    """Note when a step was last found to be as its record says."""
-    if event.kind in {"completed", "skipped"}:
-        known.confirmed[event.step] = event.at
-
-
-def _has_pack(reader: Reader, name: str) -> bool:
-    """Tell whether a pack is there, as a file or in the records."""
-    path = reader.store.folder / "packs" / f"{name}.pack"
-    return path.exists() or reader.store.get_bytes(f"inline/{name}") is not None
-
-
-def _environment_digest(reader: Reader, name: str) -> str:
-    """Return the digest of an environment variable's value in this process."""
-    text = os.environ.get(name)
-    return "unset" if text is None else reader.store.secret.keyed_digest(text)
 
 
 def predict(
@@ -192,7 +111,7 @@ class _Oracle:
         if isinstance(decision, Stop):
             return Prediction("stop", decision.reason)
         if isinstance(decision, Run) or record is None:
-            return Prediction("run", decision.reason)
+            return self._run(step, decision.reason)
         if not all(map(self._known.has_pack, record.contents.packs)):
             return Prediction("run", "its values can't be loaded: a pack is missing")
         if doubts:
@@ -200,6 +119,11 @@ class _Oracle:
         accepted = record.fingerprint.code != step.planned.code
         reason = "its code change was accepted" if accepted else "verified"
         return Prediction("skip", reason)
+
+    def _run(self, step: Outlined, reason: str) -> Prediction:
+        """Return that a body runs, or stops at what it made under another name."""
+        former = self._known.formers.get(step.planned.code)
+        return Prediction("stop", former) if former else Prediction("run", reason)
 
     def _situation(
         self, step: Outlined, record: StepRecord | None, doubts: list[str]

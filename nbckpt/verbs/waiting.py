@@ -89,7 +89,7 @@ def open_questions(reader: Reader, run: RunRecord, now: float) -> list[OpenQuest
     list of OpenQuestion
         JSON values.
     """
-    store = _store_named(reader, run)
+    store = store_named(reader, run)
     return [
         OpenQuestion(
             id=asked.id,
@@ -107,8 +107,21 @@ def open_questions(reader: Reader, run: RunRecord, now: float) -> list[OpenQuest
     ]
 
 
-def _store_named(reader: Reader, run: RunRecord) -> str:
-    """Return the store's folder where a command would look for another one."""
+def store_named(reader: Reader, run: RunRecord) -> str:
+    """Return the store's folder where a command would look for another one.
+
+    Parameters
+    ----------
+    reader : Reader
+        The run's store.
+    run : RunRecord
+        The run.
+
+    Returns
+    -------
+    str
+        Empty if a shell in the notebook's folder finds it.
+    """
     folder = reader.store.folder.absolute()
     notebook = folder.parent / (run.notebook or "it.ipynb")
     return places.named(folder, notebook.parent)
@@ -130,7 +143,7 @@ def open_effects(reader: Reader, run: RunRecord) -> list[OpenEffect]:
         JSON values. Those of a step that runs are under way and not among them, nor
         those that a person has said to do again.
     """
-    store = _store_named(reader, run)
+    store = store_named(reader, run)
     found = []
     for step in _left(reader, run.run_id):
         for _, row in reader.store.scan(f"effect/{run.run_id}/{step}/"):

@@ -1,0 +1,83 @@
+"""An effect under another name of its step: it counts, or the run stops for a person.
+
+A key belongs to the name of a step. Whoever renames one would have its effects happen
+again, under new keys that no receiver knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nbckpt import current
+from nbckpt.answers import resolving
+from nbckpt.effects.intents import Intent
+from nbckpt.errors import StopForHuman
+from nbckpt.records import EffectState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def takes_over(intent: Intent, is_same: Callable[[Intent], bool]) -> bool:
+    """Take over, or stop, where a step that is gone has made the same effect.
+
+    Parameters
+    ----------
+    intent : Intent
+        The effect that is about to happen.
+    is_same : callable
+        Tells of the effect of this name of another step whether it is this one, and
+        leaves its record if it is.
+
+    Returns
+    -------
+    bool
+        Whether it is done now, as a person said of the other one.
+
+    Raises
+    ------
+    StopForHuman
+        If nobody said so. A step that asks for the effect again has it performed only
+        once a person has said that the other one is to be.
+    """
+    for former in _formers(intent):
+        if not is_same(former) or former.record is None or not former.record.stands:
+            continue
+        answer = former.record.answer
+        if answer is None or answer.word != "done":
+            raise _stop(intent, former)
+        intent.take_over(former.record)
+        return True
+    return False
+
+
+def _formers(intent: Intent) -> Iterator[Intent]:
+    """Yield the effect of this name of each step that the notebook has no more.
+
+    Where the notebook's file is not known, no step is known to be gone.
+    """
+    place = intent.place
+    journal, run_id = place.session.journal, place.attempt.run_id
+    plan, attempts = journal.plan(run_id), journal.attempts(run_id)
+    if plan.source != "notebook":
+        return
+    for step in sorted(attempts.keys() - {step.name for step in plan.steps}):
+        attempt = replace(attempts[step], token=place.attempt.token)
+        yield Intent(replace(place, attempt=attempt), intent.name, intent.kind)
+
+
+def _stop(intent: Intent, former: Intent) -> StopForHuman:
+    """Return the stop at an effect that another step made, with the ways out."""
+    step = former.place.attempt.step
+    is_done = former.record is not None and former.record.state is EffectState.DONE
+    store = current.store_named(intent.place.session)
+    run_id = intent.place.attempt.run_id
+    return StopForHuman(
+        f"{intent.where}: step {step}, which the notebook has no more, "
+        f"{'made' if is_done else 'began'} the same effect in this run",
+        f"Nothing was performed. If the step was renamed, name it {step} again, or let "
+        f"that effect count here: {resolving(run_id, former.key, store, '--done')} "
+        "[VALUE]; to perform it here all the same: "
+        f"{resolving(run_id, former.key, store, '--redo')}",
+    )
