@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MARKS = re.compile(r"([\\`*\[\]<>|&#~])|(?<![A-Za-z0-9])(_)|(_)(?![A-Za-z0-9])")
+SHORT = 32
+"""Letters of a cell that are shown in one line, however narrow the page is."""
 STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto;
@@ -24,14 +26,15 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0;
-  border-bottom: 1px solid GrayText; overflow-wrap: anywhere; min-width: 4ch; }
+  border-bottom: 1px solid GrayText; white-space: nowrap; }
+.long { white-space: normal; overflow-wrap: anywhere; min-width: 22ch; }
 p { white-space: pre-wrap; overflow-wrap: anywhere; margin: .25rem 0; }
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a document under a title."""
+    """A part of a document under a title; HTML needs none."""
 
     title: str
     parts: Page
@@ -136,7 +139,7 @@ def page(title: str, sections: Iterable[Section]) -> str:
     """
     body = [f"<h1>{as_html(title)}</h1>"]
     for section in _full(sections):
-        body.append(f"<h2>{as_html(section.title)}</h2>")
+        body += [f"<h2>{as_html(section.title)}</h2>"] if section.title else []
         body += [framed(section.picture)] if section.picture else []
         body += [fragment(part) for part in section.parts if part]
     return HEAD.format(title=as_html(title), style=STYLE) + "\n".join([*body, END])
@@ -184,14 +187,17 @@ def fragment(part: str | Table) -> str:
     if isinstance(part, str):
         return f"<p>{as_html(part)}</p>"
     head = "".join(f'<th scope="col">{as_html(name)}</th>' for name in part.head)
-    rows = "\n".join(
-        "<tr>" + "".join(f"<td>{as_html(cell)}</td>" for cell in row) + "</tr>"
-        for row in part.rows
-    )
+    rows = "\n".join(f"<tr>{''.join(map(_data, row))}</tr>" for row in part.rows)
     return (
         f'<div class="wide" tabindex="0">\n<table>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody>\n</table>\n</div>"
     )
+
+
+def _data(cell: str) -> str:
+    """Return a cell of a table: words and times stay whole, texts and digests break."""
+    long = ' class="long"' if len(cell) > SHORT else ""
+    return f"<td{long}>{as_html(cell)}</td>"
 
 
 def _full(sections: Iterable[Section]) -> list[Section]:

@@ -80,5 +80,5 @@ class Shown:
     def _whole(self) -> str:
         """Return picture and tables as an HTML file."""
         svg = self.picture.svg()
-        section = documents.Section("As a table", self.page, svg)
+        section = documents.Section("", self.page, svg)
         return documents.page(printable(self.picture.title), [section])
