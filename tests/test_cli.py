@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -22,6 +23,7 @@ from nbckpt.errors import (
     StopForHuman,
     StoreRefused,
 )
+from nbckpt.headless.progress import StepLine
 from nbckpt.records import PlannedStep, PlanRecord, RunRecord
 from nbckpt.runs.history import Reader
 from nbckpt.runs.journal import Journal
@@ -169,7 +171,7 @@ def test_each_error_has_its_exit_code(
     error: Exception,
     code: int,
 ) -> None:
-    def refuse(*_: object) -> int:
+    def refuse(*_: object, **__: object) -> int:
         raise error
 
     monkeypatch.setattr(headless, "run", refuse)
@@ -181,7 +183,7 @@ def test_run_hands_over_what_was_asked_for(
 ) -> None:
     orders: list[headless.Order] = []
 
-    def take(order: headless.Order, *_: object) -> int:
+    def take(order: headless.Order, **_: object) -> int:
         orders.append(order)
         return 3
 
@@ -295,6 +297,59 @@ def test_terminal_gets_tables_with_colours_unless_told_otherwise(folder: Path) -
     colours = {"TERM": "xterm-256color", "COLUMNS": "120"}
     assert "\x1b[" in in_terminal(folder, colours)
     assert "\x1b[" not in in_terminal(folder, {**colours, "NO_COLOR": "1"})
+
+
+class AsciiOut(io.StringIO):
+    """A terminal that shows no signs."""
+
+    encoding = "ascii"
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Out(AsciiOut):
+    """A terminal."""
+
+    encoding = "UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("out", "told", "drawn"),
+    [
+        (Out(), {}, True),
+        (Out(), {"NO_COLOR": "1"}, False),
+        (Out(), {"CI": "true"}, False),
+        (Out(), {"TERM": "dumb"}, False),
+        (Out(), {"TERM": ""}, False),
+        (AsciiOut(), {}, False),
+        (io.StringIO(), {}, False),
+    ],
+)
+def test_run_is_drawn_where_somebody_looks_and_plain_elsewhere(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    out: io.StringIO,
+    told: dict[str, str],
+    drawn: bool,
+) -> None:
+    watched: list[bool] = []
+
+    def take(_: headless.Order, say: Any, watch: Any = None) -> int:
+        say(StepLine("[1/1] load ran 1 s", "completed"))
+        watched.append(watch is not None)
+        return 0
+
+    for name in ("NO_COLOR", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"TERM": "xterm", **told}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(headless, "run", take)
+    monkeypatch.setattr(sys, "stdout", out)
+    assert run(capsys, "run", "nb.ipynb")[0] == 0
+    assert watched == [drawn]
+    assert out.getvalue().endswith("[1/1] load ran 1 s\n")
+    assert ("\u2713" in out.getvalue()) is drawn
 
 
 def test_looking_imports_nothing_heavy_and_never_unpickles(folder: Path) -> None:

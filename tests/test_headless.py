@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,15 @@ class Said:
         self.lines: list[str] = []
         self.warnings: list[str] = []
         asked = headless.Order(notebook, **order)
-        self.code = headless.run(asked, self.lines.append, self.warnings.append)
+        self.watched: list[tuple[Path, str, list[str], int]] = []
+        self.code = headless.run(
+            asked, self.lines.append, self.warnings.append, self._watch
+        )
+
+    @contextmanager
+    def _watch(self, store: Path, run: str, tally: progress.Tally) -> Iterator[None]:
+        yield
+        self.watched.append((store, run, tally.skipped, len(self.lines)))
 
     @property
     def text(self) -> str:
@@ -179,6 +188,25 @@ def test_copy_begins_without_outputs_and_the_source_stays(tmp_path: Path) -> Non
     (cell,) = document.make_copy(notebook, {}).cells
     assert (cell.outputs, cell.execution_count) == ([], None)
     assert notebook.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (
+            ["Cell In[2], line 3\n      2 a\n\x1b[31m----> 3\x1b[0m f(x)\n"],
+            "line 3: f(x)",
+        ),
+        (["--> 12   return 1/0", "     13"], "line 12: return 1/0"),
+        (["StopForHuman: step b --> 3"], ""),
+        ([], ""),
+    ],
+)
+def test_line_of_the_cell_is_read_from_its_traceback(
+    lines: list[str], told: str
+) -> None:
+    outputs = [{"output_type": "stream"}, {"output_type": "error", "traceback": lines}]
+    assert document.failed_line(outputs) == told
 
 
 def test_notebook_without_code_is_refused(tmp_path: Path) -> None:
@@ -351,6 +379,8 @@ def test_second_run_skips_all_shows_the_same_and_leaves_the_source(
     assert first[-1][0].text == "5\n"
     assert "[2/2] c ran" in cold.text
     assert "skipped   2: a, c" in warm.text
+    assert warm.watched == [(tmp_path / ".nbckpt", "nb-1", ["a", "c"], 3)]
+    assert warm.lines[3] == "run nb-1: completed"
     assert "nbckpt run" in warm.lines[-1]
     assert "--run-id nb-1" in warm.lines[-1]
     assert notebook.read_bytes() == before

@@ -9,6 +9,7 @@ import click
 
 from nbckpt.cli.options import run_option, store_option
 from nbckpt.runs.history import Reader
+from nbckpt.verbs.drawing import is_drawn
 from nbckpt.verbs.late import late
 from nbckpt.verbs.opening import changing
 from nbckpt.verbs.pages import printable
@@ -16,10 +17,11 @@ from nbckpt.verbs.targets import folder_of, run_named, store_folder
 
 if TYPE_CHECKING:
     from nbckpt import headless
+    from nbckpt.cli import terminal
     from nbckpt.verbs import branches, marks
 else:
     headless, marks = late("nbckpt.headless"), late("nbckpt.verbs.marks")
-    branches = late("nbckpt.verbs.branches")
+    branches, terminal = late("nbckpt.verbs.branches"), late("nbckpt.cli.terminal")
 
 
 @click.command("run")
@@ -70,7 +72,15 @@ def run_command(notebook: str, **options: Any) -> int:
         parameters=dict(options.pop("parameters")),
         **options,
     )
-    return headless.run(order, lambda line: click.echo(printable(line)))
+    return headless.run(order, **_listeners())
+
+
+def _listeners() -> dict[str, Any]:
+    """Return who is told how the run goes: a terminal, or whoever reads the lines."""
+    if not is_drawn():
+        return {"say": lambda line: click.echo(printable(line))}
+    screen = terminal.Terminal()
+    return {"say": screen.say, "watch": screen.watch}
 
 
 @click.command("rerun")

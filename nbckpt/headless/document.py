@@ -7,6 +7,7 @@ import copy
 import json
 import keyword
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.errors import BadNotebook, BadStep
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
+COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+ARROW = re.compile(r"^-+> ?(\d+) (.{,200})", re.MULTILINE)
+"""Marks the line of a cell in IPython's tracebacks."""
 
 
 def parse_value(text: str) -> Any:
@@ -77,6 +81,24 @@ def parameter_source(parameters: dict[str, str]) -> str:
             )
     lines = [f"{name} = {parse_value(text)!r}" for name, text in parameters.items()]
     return "\n".join(["# Parameters", *lines])
+
+
+def failed_line(outputs: Any) -> str:
+    """Return the line of a cell at which it raised, as its traceback shows it.
+
+    Parameters
+    ----------
+    outputs : list
+        Of the cell.
+
+    Returns
+    -------
+    str
+        Number and source; empty if no traceback tells.
+    """
+    shown = [text for output in outputs for text in output.get("traceback", ())]
+    found = ARROW.search(COLOURS.sub("", "\n".join(shown)))
+    return f"line {found[1]}: {found[2].strip()}" if found else ""
 
 
 def make_copy(notebook: Path, parameters: dict[str, str]) -> Any:

@@ -8,23 +8,22 @@ person.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
 from nbckpt.errors import BadStep, NotFound, RunHeld
-from nbckpt.headless.document import make_copy, save
+from nbckpt.headless.document import COLOURS, failed_line, make_copy, save
 from nbckpt.headless.passes import End, Pass
 from nbckpt.headless.pinging import pinged
 from nbckpt.headless.placing import place
-from nbckpt.headless.progress import Progress, Say
+from nbckpt.headless.progress import Progress, Say, Watch
 from nbckpt.places import DEFAULT, require_target
 from nbckpt.plan import read_plan, step_line, wrong_lines
 from nbckpt.records import Overlap, RunRecord, RunState
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
     from nbckpt.runs.identity import Wish
 
-COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 EXITS = {"StopForHuman": 3, "WaitingForAnswer": 3, "RunHeld": 4, "Fenced": 4}
 DEATHS = 2
 """A cell that kills so many kernels is not tried again."""
@@ -78,7 +76,9 @@ class Order:
         return self.notebook.parent / (self.store or named)
 
 
-def run(order: Order, say: Say, warn: Say | None = None) -> int:
+def run(
+    order: Order, say: Say, warn: Say | None = None, watch: Watch | None = None
+) -> int:
     """Execute a notebook to its end.
 
     Parameters
@@ -89,6 +89,9 @@ def run(order: Order, say: Say, warn: Say | None = None) -> int:
         Takes each line of progress.
     warn : callable, optional
         Takes each line about what went wrong; without it, they go to standard error.
+    watch : callable, optional
+        Gives a context in which the run's kernels work, from the store's folder, the
+        run's id and what happened so far.
 
     Returns
     -------
@@ -116,7 +119,7 @@ def run(order: Order, say: Say, warn: Say | None = None) -> int:
         place(Reader(store), opened.run_id, order.notebook)
         through = _Loop(order, opened, store, document, kernel)
         with pinged(order.ping, store, opened.run_id, warn or _to_stderr) as tell:
-            code = through.run(say, warn or _to_stderr)
+            code = through.run(say, warn or _to_stderr, watch)
             tell(code, through.reason)
         return code
     finally:
@@ -251,25 +254,32 @@ class _Loop:
         self.reason = ""
         """How it ended, without the error's text, which can hold anything."""
 
-    def run(self, say: Say, warn: Say) -> int:
+    def run(self, say: Say, warn: Say, watch: Watch | None) -> int:
         """Execute until it is through; return the exit code."""
-        progress = Progress(Reader(self._store), self._run.run_id, say)
-        say(f"run {self._run.run_id}: {self._order.notebook.name}")
-        while True:
-            end = self._pass(progress)
-            if end.kind != "died":
-                break
-            self._deaths[end.cell] += 1
-            where = self._where(end.cell)
-            if self._deaths[end.cell] >= DEATHS:
-                break
-            warn(f"nbckpt: the kernel died in {where}; another one resumes")
-            if end.text:
-                warn(end.text)
+        run_id = self._run.run_id
+        progress = Progress(Reader(self._store), run_id, say)
+        say(f"run {run_id}: {self._order.notebook.name}")
+        told = self._order.folder, run_id, progress.tally
+        with watch(*told) if watch else nullcontext():
+            end = self._passes(progress, warn)
         self._close(progress, end, say, warn)
         if end.kind != "completed" or self._unsaved:
             self.reason = f"{end.kind} in {self._where(end.cell)} {end.name}".rstrip()
         return self._exit_code(end)
+
+    def _passes(self, progress: Progress, warn: Say) -> End:
+        """Let kernel after kernel go through the notebook; return how the last ended."""
+        while True:
+            end = self._pass(progress)
+            if end.kind != "died":
+                return end
+            self._deaths[end.cell] += 1
+            if self._deaths[end.cell] >= DEATHS:
+                return end
+            where = self._where(end.cell)
+            warn(f"nbckpt: the kernel died in {where}; another one resumes")
+            if end.text:
+                warn(end.text)
 
     def _pass(self, progress: Progress) -> End:
         """Let one kernel go through the notebook."""
@@ -339,7 +349,9 @@ class _Loop:
         where, text = self._where(end.cell), COLOURS.sub("", end.text)
         match end.kind:
             case "failed":
-                return f"{where} failed: {end.name}: {text}"
+                line = failed_line(self._document.cells[end.cell].outputs)
+                at = f"\n  at {line}" if line else ""
+                return f"{where} failed: {end.name}: {text}{at}"
             case "died":
                 last = f"\n{text}" if text else ""
                 return f"{where} killed its kernel {DEATHS} times; stopped there{last}"

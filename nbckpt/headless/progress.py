@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from nbckpt.verbs.pages import duration, listed
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
     from nbckpt.records import Event
     from nbckpt.runs.history import Reader
 
 Say = Callable[[str], None]
+Watch = Callable[["Path", str, "Tally"], "AbstractContextManager[None]"]
+"""From a store's folder, a run and its tally to a context in which it is looked at."""
 
 
 @dataclass(slots=True)
@@ -23,6 +28,27 @@ class Tally:
     skipped: list[str] = field(default_factory=list)
     saved: float = 0.0
     """Seconds that the bodies of the skipped steps had taken."""
+
+
+class StepLine(str):
+    """A line that tells how a step ended.
+
+    Parameters
+    ----------
+    text : str
+        The line.
+    kind : str
+        Of the event.
+    """
+
+    __slots__ = ("kind",)
+    kind: str
+
+    def __new__(cls, text: str, kind: str) -> Self:
+        """Return the line, with what it is about."""
+        line = super().__new__(cls, text)
+        line.kind = kind
+        return line
 
 
 class Progress:
@@ -52,8 +78,11 @@ class Progress:
             self._last = key
             self._count(event)
             text = describe(event)
-            if text:
-                self._say(f"{self._label(event.step)} {text}" if event.step else text)
+            if event.step and text:
+                line = f"{self._label(event.step)} {text}"
+                self._say(StepLine(line, event.kind))
+            elif text:
+                self._say(text)
 
     def _count(self, event: Event) -> None:
         """Count a step that ended."""

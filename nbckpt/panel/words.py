@@ -30,13 +30,15 @@ def whole(seconds: float) -> str:
     return f"{int(seconds)} s" if seconds < MINUTE else duration(int(seconds))
 
 
-def head_words(view: RunView) -> list[str]:
+def head_words(view: RunView, *, dated: bool = True) -> list[str]:
     """Return how far a run is.
 
     Parameters
     ----------
     view : RunView
         The run.
+    dated : bool, optional
+        Whether to say when this was so: what is shown can be out of date later.
 
     Returns
     -------
@@ -52,7 +54,7 @@ def head_words(view: RunView) -> list[str]:
         words.append(f"about {whole(left)} left")
     if view.saved:
         words.append(f"saved {duration(view.saved)}")
-    if view.at:
+    if view.at and dated:
         words.append(f"as of {local(view.at)}")
     return words
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STYLES = {
-    "completed": "green", "skip": "green", "ok": "green", "alive": "green",
+    "completed": "green", "skip": "green", "skipped": "green", "ok": "green", "alive": "green",
     "running": "cyan", "run": "cyan", "late": "yellow", "stale": "yellow",
     "unknown": "yellow", "interrupted": "yellow", "failed": "red", "dead": "red",
     "not ok": "red", "stop": "red",
@@ -23,7 +23,7 @@ STYLES = {
 
 
 def answer(data: Any, page: Callable[[Any], Page], *, as_json: bool) -> None:
-    """Print an answer; plain text when piped or when ``NO_COLOR`` is set.
+    """Print an answer; plain text when `is_drawn` says so.
 
     Parameters
     ----------
@@ -36,10 +36,25 @@ def answer(data: Any, page: Callable[[Any], Page], *, as_json: bool) -> None:
     """
     if as_json:
         click.echo(json.dumps(data, indent=2))
-    elif sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+    elif is_drawn():
         _draw(page(data))
     else:
         click.echo(plain(page(data)))
+
+
+def is_drawn() -> bool:
+    """Tell whether standard output is a terminal that somebody looks at.
+
+    Returns
+    -------
+    bool
+        False when it is piped, under ``NO_COLOR``, ``TERM=dumb`` or ``CI``, and where
+        the signs of a picture can't be encoded.
+    """
+    told = os.environ.get
+    is_plain = told("NO_COLOR") or told("CI") or told("TERM") in {None, "", "dumb"}
+    encoding = sys.stdout.encoding or ""
+    return sys.stdout.isatty() and not is_plain and "utf" in encoding.lower()
 
 
 def _draw(page: Page) -> None:
