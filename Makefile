@@ -13,7 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 SPREAD := -n $(WORKERS) --maxprocesses 8 --dist
 
-UNIT := tests/outputs tests/style $(wildcard tests/test_*.py)
+# The browsers first: they take longest, and wait most of the time.
+UNIT := tests/browser/test_tour.py tests/outputs tests/style $(wildcard tests/test_*.py)
 LONG := tests/cases tests/scenarios tests/crash tests/bench
 LONG_BROWSER := tests/browser/test_quickstart.py
 KEPT := docs/notebooks
@@ -43,11 +44,11 @@ unit: $(VENV)/test.stamp ## the tests of each module; a failure gets a second lo
 	$(BIN)/coverage run -m pytest $(SPREAD) loadscope --durations 15 $(UNIT) || \
 	  $(BIN)/coverage run -m pytest --last-failed --last-failed-no-failures none $(UNIT)
 
-sample: $(VENV)/browser.stamp ## each third of the long suites, and the browsers
+sample: $(VENV)/dask.stamp ## each third of the long suites, and the browsers
 	$(BIN)/python -m pytest $(SPREAD) worksteal --one-in 3 $(LONG)
 	$(MAKE) browser
 
-endurance: $(VENV)/browser.stamp ## the cases, the scenarios and the kill matrix: half an hour
+endurance: $(VENV)/dask.stamp ## the cases, the scenarios and the kill matrix: half an hour
 	$(BIN)/python -m pytest $(SPREAD) worksteal $(LONG)
 	$(BIN)/python -m pytest $(LONG_BROWSER)
 
@@ -62,7 +63,7 @@ $(KEPT)/.stamp: $(wildcard notebooks/*.ipynb)
 docs: $(VENV)/docs.stamp $(KEPT)/.stamp ## the documents, in build/docs; a broken link is an error
 	$(BIN)/sphinx-build -W -n -q --keep-going docs build/docs
 
-browser: $(VENV)/browser.stamp ## JupyterLab and Notebook 7 in Chromium; pictures in build/shots
+browser: $(VENV)/test.stamp ## JupyterLab and Notebook 7 in Chromium; pictures in build/shots
 	$(BIN)/python -m pytest -n 2 tests/browser --ignore $(LONG_BROWSER)
 
 bench: $(VENV)/test.stamp ## cost of a step, as multiples of the plain way
@@ -89,7 +90,8 @@ $(VENV)/examples.stamp: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[examples,test]'
+	$(PIP) --editable '.[browser,examples,test]'
+	$(PIP) --no-deps --upgrade --target $(VENV)/ipykernel6 'ipykernel<7'
 	$(PIP) $(TORCH) || \
 	  echo "no $(TORCH) for this machine; the tests that need it are skipped"
 	@touch $(VENV)/examples.stamp $@
@@ -98,6 +100,6 @@ $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[docs]'
 	@touch $@
 
-$(VENV)/browser.stamp: $(VENV)/test.stamp
-	$(PIP) --editable '.[browser,dask]'
+$(VENV)/dask.stamp: $(VENV)/test.stamp
+	$(PIP) --editable '.[dask]'
 	@touch $@

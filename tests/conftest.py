@@ -33,6 +33,7 @@ WHOLE_NOTEBOOKS = tuple(
     )
 )  # fmt: skip
 TOGETHER = {
+    "tests/browser/test_tour.py",
     "tests/outputs/test_kernel.py",
     "tests/style/test_budgets.py",
     "tests/test_codecs_types.py",

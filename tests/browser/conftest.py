@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.browser.page import NotebookPage
-from tests.browser.server import Server
+from tests.browser.server import OLD_KERNEL, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,11 +40,24 @@ def chromium() -> str:
     """Return the path of Chromium, if all is there that these tests need."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        pytest.skip(f"no {', '.join(missing)}: pip install --editable '.[browser]'")
+        lack(", ".join(missing), "pip install --editable '.[browser]'")
+    # Playwright's own needs no root; it is no package of Debian's or PyPI's.
+    own = Path.home().glob(".cache/ms-playwright/chromium-*/chrome-linux*/chrome")
     found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not found:
-        pytest.skip("no Chromium: apt-get install chromium")
-    return found
+    return (
+        found
+        or next(map(str, own), "")
+        or lack(
+            "Chromium",
+            "apt-get install chromium; without root: playwright install chromium",
+        )
+    )
+
+
+def lack(what: str, remedy: str) -> NoReturn:
+    """Skip the test for want of something; fail where nothing may be left out."""
+    refuse = pytest.fail if "CI" in os.environ else pytest.skip
+    refuse(f"no {what}: {remedy}")
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +85,8 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def folder(server: Server, request: pytest.FixtureRequest) -> Path:
-    """Return this test's folder below the server's root."""
+    """Return this test's folder below the server's root; its pages begin light."""
+    server.use_theme("light")
     name = "".join(c if c.isalnum() else "-" for c in request.node.name)
     folder = server.root / name.strip("-")
     folder.mkdir()
@@ -87,13 +102,22 @@ def open_page(
     shots = SHOTS / folder.name
     shots.mkdir(parents=True, exist_ok=True)
 
-    def open_notebook(app: str, cells: Sequence[str] | Path) -> NotebookPage:
+    def open_notebook(
+        app: str, cells: Sequence[str] | Path, kernel: str = "python3"
+    ) -> NotebookPage:
+        if kernel == OLD_KERNEL.name and not OLD_KERNEL.is_dir():
+            lack(
+                "ipykernel 6",
+                f"pip install --no-deps --target {OLD_KERNEL} 'ipykernel<7'",
+            )
         notebook = folder / "job.ipynb"
         if isinstance(cells, Path):
             shutil.copy(cells, notebook)
         else:
             codes = [new_code_cell(cell) for cell in cells]
-            nbformat.write(new_notebook(cells=codes, metadata=METADATA), notebook)
+            spec = {"name": kernel, "display_name": kernel, "language": "python"}
+            metadata = {"kernelspec": spec}
+            nbformat.write(new_notebook(cells=codes, metadata=metadata), notebook)
         path = str(notebook.relative_to(server.root))
         pages.append(NotebookPage(browser, server, app, path, shots))
         return pages[-1]
@@ -104,12 +128,3 @@ def open_page(
         page.close()
     server.shut_kernels_down()
     assert [page.complaints for page in pages] == [[] for page in pages]
-
-
-METADATA = {
-    "kernelspec": {
-        "name": "python3",
-        "display_name": "Python 3",
-        "language": "python",
-    }
-}

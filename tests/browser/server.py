@@ -11,12 +11,10 @@ import subprocess
 import sys
 import time
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import psutil
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGES = {"lab": "/doc/tree/{}?reset&token={}", "notebook": "/notebooks/{}?token={}"}
 """The page of one notebook, without side bars or a saved workspace."""
@@ -44,6 +42,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "docmanager-extension/plugin": {"autosave": False},
 }
+OLD_KERNEL = Path(sys.prefix) / "ipykernel6"
+"""Folder of the ipykernel before the current one; its other needs are those of both."""
 SECONDS_TO_START = 90.0
 
 
@@ -66,6 +66,7 @@ class Server:
         self._log = private / "server.log"
         env = self._environment()
         self.use_theme("light")
+        self._add_old_kernel()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "jupyterlab", *self._options()],
@@ -128,6 +129,25 @@ class Server:
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+    def _add_old_kernel(self) -> None:
+        """Offer the kernel ``ipykernel6`` beside ``python3``."""
+        path = [str(OLD_KERNEL), os.environ.get("PYTHONPATH", "")]
+        spec = {
+            "argv": [
+                sys.executable,
+                "-m",
+                "ipykernel_launcher",
+                "-f",
+                "{connection_file}",
+            ],
+            "display_name": OLD_KERNEL.name,
+            "language": "python",
+            "env": {"PYTHONPATH": os.pathsep.join(filter(None, path))},
+        }
+        folder = self.data / "kernels" / OLD_KERNEL.name
+        folder.mkdir(parents=True)
+        (folder / "kernel.json").write_text(json.dumps(spec))
 
     def _environment(self) -> dict[str, str]:
         """Return the server's environment, which its kernels inherit."""

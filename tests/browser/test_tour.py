@@ -1,0 +1,123 @@
+"""What a person sees of a run, from its first cell to its end, in both front ends.
+
+The only browser tests of ``make test``: each app, kernel and theme once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser import panels
+from tests.browser.panels import ASK, LOOP, MAKE, SETUP
+from tests.browser.states import states
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.browser.page import NotebookPage
+    from tests.browser.server import Server
+
+VERSION = "import ipykernel\nipykernel.__version__"
+FIRST, SECOND, VERSIONS = 3, 5, 6
+CELLS = (
+    "%load_ext nbckpt", SETUP, MAKE, ASK.format("first"), LOOP, ASK.format("second")
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("app", "kernel", "theme"),
+    [("lab", "python3", "light"), ("notebook", "ipykernel6", "dark")],
+)
+def test_run_is_approved_killed_reloaded_resumed_and_decided(
+    app: str,
+    kernel: str,
+    theme: str,
+    open_page: Callable[..., NotebookPage],
+    folder: Path,
+    server: Server,
+) -> None:
+    server.use_theme(theme)
+    page = open_page(app, [*CELLS, VERSION], kernel)
+    approve_by_button(page)
+    kill_in_the_loop(page, folder)
+    see_what_was_skipped(page)
+    reject_by_command(page, folder, server)
+    assert page.text(VERSIONS).startswith("'6." if kernel == "ipykernel6" else "'7.")
+    find_all_as_it_was(page, folder)
+    if app == "lab":
+        server.use_theme("dark")
+        read_untrusted(open_page(app, panels.foreign_copy(folder)), page)
+
+
+def approve_by_button(page: NotebookPage) -> None:
+    """Run all: it stops at the first question, which a click answers."""
+    page.run_all_and_wait()
+    assert "waiting for a human" in page.text(0)
+    page.picture("asks")
+    page.cell(FIRST).get_by_role("button", name="approve").click()
+    page.await_text(FIRST, "answered approve by")
+
+
+def kill_in_the_loop(page: NotebookPage, folder: Path) -> None:
+    """Run all: the panel is alive while items are done, until the kernel is killed."""
+    page.run_all()
+    page.await_text(0, "3 of 5 items")
+    details = panels.open_evidence(page)
+    page.await_text(0, "running for 2 s")
+    assert details.get_attribute("open") is not None
+    assert panels.findings(page) == []
+    page.picture("alive")
+    page.kill_kernel()
+    assert states(folder) == {
+        "make": "completed",
+        "first": "completed",
+        "loop": "interrupted",
+        "second": "pending",
+    }
+    page.save()
+    page.reload()
+    assert "3 of 5 items" in page.text(0)
+
+
+def see_what_was_skipped(page: NotebookPage) -> None:
+    """Run all: what was done is skipped, the loop goes on, the second question stops."""
+    page.run_all_and_wait()
+    page.picture("resumed")
+    assert page.text(0).count("verified, skipped") == 2
+    assert "5 of 5 items" in page.text(0)
+    assert "they said approve" in page.text(FIRST)
+    assert "Go on with second?" in page.text(SECOND)
+
+
+def reject_by_command(page: NotebookPage, folder: Path, server: Server) -> None:
+    """Answer in a shell: a later click changes nothing, and says so."""
+    panels.tell(folder, server, "answer", "job-1", "second", "reject")
+    page.cell(SECOND).get_by_role("button", name="approve").click()
+    page.await_text(SECOND, "That answer stands")
+    page.run_all_and_wait()
+    assert "they said reject" in page.text(SECOND)
+
+
+def find_all_as_it_was(page: NotebookPage, folder: Path) -> None:
+    """Load the page anew: the panel stands there, and no widget without a model."""
+    assert set(states(folder).values()) == {"completed"}
+    page.save()
+    shown = page.text(0)
+    page.restart()
+    page.reload()
+    assert panels.lost(page) == []
+    assert page.text(0) == shown
+
+
+def read_untrusted(copy: NotebookPage, page: NotebookPage) -> None:
+    """Open a copy that nobody vouches for: words stay; then run it, in the dark."""
+    assert copy.cell(0).locator("style").count() == 0
+    assert panels.words(copy) == panels.words(page)
+    copy.picture("untrusted")
+    copy.run_all_and_wait()
+    assert panels.findings(copy) == []
+    assert copy.text(0).count("verified, skipped") == 4
+    copy.picture("dark")
