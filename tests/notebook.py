@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from contextlib import chdir, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,8 @@ class Notebook:
     def close(self) -> None:
         magics.unload(self.shell)
         InteractiveShell.clear_instance()
+        # Each shell would stay until the end, and collect garbage once more there.
+        atexit.unregister(self.shell.atexit_operations)
 
     @property
     def names(self) -> dict[str, Any]:
