@@ -138,7 +138,6 @@ with nbckpt.transaction(bank.connection, "pay") as paying:
     if pending:
         bank.charge("4711")
         paying.emit({"charged": "4711"})
-del paying
 """
 
 
@@ -160,12 +159,29 @@ def test_rows_are_committed_once_with_their_completion_and_message(
     assert sent == (f"{effect.key}-1", '{"charged": "4711"}')
 
 
+def test_transaction_that_is_over_holds_no_connection_and_takes_no_message(
+    notebook: Notebook, make: Callable[[str], Bank]
+) -> None:
+    """Its step is kept and skipped, though the connection is of a plain cell."""
+    bank = make("sqlite")
+    notebook.run(BOOKING)
+    error = notebook.error('%%step b\npaying.emit({"late": 1})')
+    assert isinstance(error, BadStep)
+    assert "is over; nothing was put in the outbox" in error.what
+    assert len(bank.rows("SELECT 1 FROM nbckpt_outbox")) == 1
+    notebook.restart()
+    notebook.run("import nbckpt")
+    notebook.run(BOOKING)
+    assert notebook.decision("a") == "Skip"
+    assert notebook.names["paying"].pending is True
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_error_in_the_body_leaves_nothing(
     notebook: Notebook, make: Callable[[str], Bank], kind: str
 ) -> None:
     bank = make(kind)
-    error = notebook.error(BOOKING.replace("del paying", "    1 / 0"))
+    error = notebook.error(f"{BOOKING}    1 / 0")
     assert isinstance(error, ZeroDivisionError)
     for table in ("charges", "nbckpt_completed", "nbckpt_outbox"):
         assert bank.rows(f"SELECT 1 FROM {table}") == []  # noqa: S608
@@ -277,7 +293,7 @@ def test_body_that_commits_by_itself_stops_the_run(
     notebook: Notebook, make: Callable[[str], Bank]
 ) -> None:
     make("sqlite")
-    source = BOOKING.replace("del paying", "    bank.commit()")
+    source = f"{BOOKING}    bank.commit()"
     assert isinstance(notebook.error(source), StopForHuman)
 
 
@@ -285,7 +301,7 @@ def test_psycopg_refuses_a_commit_in_the_body(
     notebook: Notebook, make: Callable[[str], Bank]
 ) -> None:
     bank = make("psycopg")
-    error = notebook.error(BOOKING.replace("del paying", "    bank.commit()"))
+    error = notebook.error(f"{BOOKING}    bank.commit()")
     assert type(error).__name__ == "ProgrammingError"
     assert bank.rows() == []
 
@@ -335,7 +351,7 @@ def outbox(notebook: Notebook, kind: str, make: Callable[[str], Bank]) -> Bank:
     """Return a bank whose outbox holds three messages."""
     bank = make(kind)
     emits = "\n".join(f"    if pending: paying.emit({n})" for n in (1, 2))
-    notebook.run(BOOKING.replace("del paying", emits))
+    notebook.run(BOOKING + emits)
     return bank
 
 

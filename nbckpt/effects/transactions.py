@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from nbckpt import current
 from nbckpt.effects.intents import Intent
 from nbckpt.effects.renamed import takes_over
-from nbckpt.errors import StopForHuman
+from nbckpt.errors import BadStep, StopForHuman
 from nbckpt.inputs.connections import target_of
 from nbckpt.records import EffectState
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nbckpt.inputs.connections import Target
+    from nbckpt.records import Attempt
 
 COMPLETED, OUTBOX, RECEIVED = "nbckpt_completed", "nbckpt_outbox", "nbckpt_received"
 COLUMNS = {
@@ -59,7 +60,8 @@ class Transaction:
 
     key: str
     pending: bool
-    _target: Target
+    _target: Target | None
+    """None once it is over: the name that is left of it holds no connection."""
     _emitted: int = 0
 
     def emit(self, message: Any) -> str:
@@ -74,7 +76,17 @@ class Transaction:
         -------
         str
             The message's id: the same in every attempt.
+
+        Raises
+        ------
+        BadStep
+            If the transaction is over: the message would not commit with its rows.
         """
+        if self._target is None:
+            raise BadStep(
+                f"the transaction {self.key} is over; nothing was put in the outbox",
+                "Call emit inside the with block",
+            )
         self._emitted += 1
         message_id = f"{self.key}-{self._emitted}"
         body = json.dumps(message, allow_nan=False)
@@ -121,15 +133,15 @@ def transaction(connection: Any, name: str) -> Iterator[Transaction]:
     place.session.alone()
     intent = Intent(place, name, "transaction")
     place.session.journal.write(lambda _: None, durable=False)
-    target = target_of(connection)
-    row = {
-        "key": intent.key, "run_id": place.attempt.run_id, "step": place.attempt.step,
-        "name": intent.name, "completed_at": _now(),
-    }  # fmt: skip
+    target, row = target_of(connection), _row(place.attempt, intent)
     _make_tables(target, COMPLETED, OUTBOX)
     _settle_former(target, intent, row)
     with _once(target, COMPLETED, row, name) as pending:
-        yield Transaction(intent.key, pending, target)
+        opened = Transaction(intent.key, pending, target)
+        try:
+            yield opened
+        finally:
+            opened._target = None
     # Killed before this line, the row tells the next run that it happened.
     known = intent.record is not None and intent.record.state is EffectState.DONE
     if pending or not known:
@@ -153,6 +165,14 @@ def _is_former(target: Target, former: Intent, key: str) -> bool:
     if former.record is None:  # it was killed between its commit and our record
         former.write_done(None, "row")
     return True
+
+
+def _row(attempt: Attempt, intent: Intent) -> dict[str, str]:
+    """Return the row that tells of a completion."""
+    return {
+        "key": intent.key, "run_id": attempt.run_id, "step": attempt.step, "name": intent.name,
+        "completed_at": _now(),
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
