@@ -230,7 +230,10 @@ def test_another_request_under_one_key_stops_and_performs_nothing(
     error = notebook.error(source)
     assert isinstance(error, StopForHuman)
     assert "differs from the one that was made under its key, in amount" in str(error)
-    assert "nbckpt resolve" in str(error)
+    assert f"nbckpt resolve {notebook.session.run_id} {effect(notebook).key}" in str(
+        error
+    )
+    assert str(error).endswith("--done [VALUE]|--redo")
     assert len(receiver.calls) == 1
 
 

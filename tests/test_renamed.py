@@ -83,9 +83,7 @@ def charged(notebook: Notebook, payments: sqlite3.Connection, pays: str) -> str:
     return key
 
 
-@pytest.mark.parametrize(
-    ("said", "payments_made"), [("--done", 1), ("--redo", 2), ("--not-done", 2)]
-)
+@pytest.mark.parametrize(("said", "payments_made"), [("--done", 1), ("--redo", 2)])
 @pytest.mark.usefixtures("charged")
 def test_renamed_step_stops_until_a_person_says_what_counts(
     notebook: Notebook,

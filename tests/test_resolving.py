@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt.cli import main
-from nbckpt.errors import BadStep, NotFound, RunHeld
+from nbckpt.errors import AlreadySettled, BadStep, NotFound, RunHeld
 from nbckpt.records import (
     Attempt,
     EffectRecord,
@@ -99,6 +99,30 @@ def test_nothing_is_said_of_a_step_that_runs(store: Store) -> None:
 def test_not_done_is_known_not_to_have_happened(store: Store) -> None:
     resolve(store, RUN, "pay", Said("not-done"))
     assert Reader(store).effects("r-1")[0].state is EffectState.FAILED
+
+
+def test_what_is_done_is_not_taken_for_what_did_not_happen(store: Store) -> None:
+    put(store, an_effect(state=EffectState.DONE, how="performed", settled_at=9.0))
+    with pytest.raises(
+        AlreadySettled, match=r"pay of step charge is done: performed at"
+    ):
+        resolve(store, RUN, "pay", Said("not-done"))
+    resolve(store, RUN, "pay", Said("done", "ch_2", "seen"))
+    with pytest.raises(
+        AlreadySettled, match=r"done, said by .*'seen'.*--redo"
+    ) as error:
+        resolve(store, RUN, "pay", Said("not-done"))
+    assert Reader(store).effects("r-1")[0].value == "ch_2"
+    assert error.value.remedy.endswith("--done VALUE")
+    resolve(store, RUN, "pay", Said("redo"))
+    assert Reader(store).effects("r-1")[0].state is EffectState.INTENT
+
+
+def test_second_person_is_told_what_the_first_one_said(store: Store) -> None:
+    assert "before" not in resolve(store, RUN, "pay", Said("not-done", why="asked"))
+    text = resolve(store, RUN, "pay", Said("done", "ch_1"))
+    assert "(before: not-done, said by " in text
+    assert "'asked')" in text
 
 
 @pytest.mark.parametrize(

@@ -238,8 +238,10 @@ class Intent:
         Parameters
         ----------
         *said : str
-            What may be said, if not everything.
+            What may be said, if not everything that fits its state.
         """
+        if self.record is not None and self.record.state is EffectState.DONE:
+            said = said or ("--done [VALUE]|--redo",)
         store = current.store_named(self._session)
         return resolving(self.place.attempt.run_id, self.key, store, *said)
 

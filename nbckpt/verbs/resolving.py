@@ -14,6 +14,7 @@ from nbckpt.records import Answer, EffectRecord, EffectState, Event, StepState, 
 from nbckpt.runs.history import Reader, revived
 from nbckpt.runs.leases import standing
 from nbckpt.runs.lines import add_line
+from nbckpt.runs.moments import local
 from nbckpt.runs.persons import person
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def resolve(store: Store, run: RunRecord, effect: str, said: Said) -> str:
     RunHeld
         If the step is running: the effect may be happening at this moment.
     AlreadySettled
-        If it is not any more as it was seen.
+        If it is not any more as it was seen, or ``not-done`` is said of what is done.
     """
     reader = Reader(store)
     found = _named(reader, run, effect)
@@ -108,21 +109,27 @@ def resolve(store: Store, run: RunRecord, effect: str, said: Said) -> str:
     def change(transaction: Transaction) -> EffectRecord:
         now = revived(EffectRecord, transaction.get(path))
         _check_seen(now, said.seen)
+        _check_not_done(now, said)
         new = _answered(now, said, answer)
         transaction.put(path, new.to_json())
-        detail = {
-            "effect": now.name, "key": now.key, "who": answer.who, "was": now.state,
-            "said": said.word, "value": new.value if said.word == "done" else None,
-        }  # fmt: skip
-        event = Event(answer.at, "resolved", now.step, said.why, detail=detail)
-        add_line(transaction, run.run_id, event)
+        add_line(transaction, run.run_id, _event(now, new, answer))
         return new
 
     store.transact(change)
+    before = f" (before: {_known(found)})" if found.answer else ""
     return (
         f"effect {found.name} of step {found.step}, run {run.run_id}: {said.word}, "
-        f"said by {answer.who}. Then: {_next(reader, run, found.step)}"
+        f"said by {answer.who}{before}. Then: {_next(reader, run, found.step)}"
     )
+
+
+def _event(was: EffectRecord, new: EffectRecord, answer: Answer) -> Event:
+    """Return the line of the history that tells what a person said."""
+    detail = {
+        "effect": was.name, "key": was.key, "who": answer.who, "was": was.state,
+        "said": answer.word, "value": new.value if answer.word == "done" else None,
+    }  # fmt: skip
+    return Event(answer.at, "resolved", was.step, answer.why, detail=detail)
 
 
 def _check_seen(effect: EffectRecord, seen: EffectRecord | None) -> None:
@@ -135,6 +142,23 @@ def _check_seen(effect: EffectRecord, seen: EffectRecord | None) -> None:
         f"effect {effect.name} of step {effect.step} was settled meanwhile{said}",
         "That stands",
     )
+
+
+def _check_not_done(effect: EffectRecord, said: Said) -> None:
+    """Refuse to take what is known to have happened for what did not."""
+    if said.word == "not-done" and effect.state is EffectState.DONE:
+        raise AlreadySettled(
+            f"effect {effect.name} of step {effect.step} is done: {_known(effect)}",
+            "To perform it all the same: --redo; for another outcome: --done VALUE",
+        )
+
+
+def _known(effect: EffectRecord) -> str:
+    """Return how it is known what became of an effect."""
+    if (answer := effect.answer) is not None:
+        why = f", {answer.why!r}" if answer.why else ""
+        return f"{answer.word}, said by {answer.who} at {local(answer.at)}{why}"
+    return f"{effect.how} at {local(effect.settled_at)}"
 
 
 def _next(reader: Reader, run: RunRecord, step: str) -> str:
