@@ -31,7 +31,8 @@ def run(job: dict[str, Any]) -> None:
     job : dict
         ``folder``; ``number`` and ``when`` of the point to die at; ``stop``, the step
         in whose body to stop; ``env``; ``sabotage``, the name of a fault to plant;
-        ``receiver``: run the step of `receivers` instead.
+        ``is_switched``: whether the notebook says from where on points count, and a
+        transaction is one; ``receiver``: run the step of `receivers` instead.
     """
     folder = Path(job["folder"])
     os.chdir(folder)
@@ -41,7 +42,14 @@ def run(job: dict[str, Any]) -> None:
     os.environ.update({"NBCKPT_NOTEBOOK": str(folder / "nb.ipynb"), **job["env"]})
     log = os.open("points.log", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
     store = folder / ".nbckpt"
-    crashpoints.install(crashpoints.Points(store, log, job["number"], job["when"]))
+    is_switched = job["is_switched"]
+    points = crashpoints.Points(
+        store, log, job["number"], job["when"],
+        commits_only=is_switched, is_on=not is_switched,
+    )  # fmt: skip
+    crashpoints.install(points)
+    # Not among the notebook's names: no value of a notebook holds a crash point.
+    vars(__import__("builtins")).update(points=points)
     if job["stop"]:
         crashpoints.plant(os, write=_stopping(os.write, job["stop"]))
     if job["sabotage"]:

@@ -23,7 +23,7 @@ ROOT = HERE.parents[1]
 JOB: dict[str, Any] = {
     "number": 0, "when": "before", "stop": "", "sabotage": "", "delay": 0.0,
     "continue": 0, "env": {}, "after": [], "by": int(signal.SIGKILL),
-    "taking": False,
+    "taking": False, "is_switched": False,
 }  # fmt: skip
 COLLECT = ["%nbckpt gc"]
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import current
 from nbckpt.blobs.packfile import PackWriter
+from nbckpt.loops import maps, pools
+from nbckpt.loops.ledger import Ledger
 from nbckpt.people import settling
 from nbckpt.runs.journal import Journal
 from nbckpt.runs.leases import Hold
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from nbckpt.loops.looprows import Batch
     from nbckpt.records import Question
     from nbckpt.store import Transaction
 
@@ -74,8 +79,59 @@ def advance_first() -> None:
     plant(settling, question=apart)
 
 
+def items_first() -> None:
+    """Write that items are done apart from what the kept names hold, and before it."""
+    commit, contents = Ledger._commit, [None]
+
+    def apart(self: Ledger, batch: Batch, *, durable: bool) -> list[str]:
+        whole = self.record
+        if batch.saved is not None:
+            self.record = replace(whole, contents=contents[0])
+            commit(self, replace(batch, saved=None), durable=durable)
+        self.record = whole
+        contents[0] = whole.contents
+        return commit(self, batch, durable=durable)
+
+    plant(Ledger, _commit=apart)
+
+
+def done_early() -> None:
+    """Record that items are done when they are handed to an executor."""
+    at_once = maps._Map._at_once
+
+    def early(self: Any, executor: Any, pairs: list[tuple[str, str, Any]]) -> None:
+        ledger, before = self._loop.ledger, dict(self._loop.ledger.done)
+        for key, value, _ in pairs:
+            ledger.end_item(key, value, [None])
+        ledger.write()
+        ledger.done = before
+        at_once(self, executor, pairs)
+
+    plant(maps._Map, _at_once=early)
+
+
+def forget_suspects() -> None:
+    """Take what was in a pool that broke for lost."""
+    begin = pools.Pool.__init__
+
+    class Forgetful(deque[str]):
+        """Takes nothing."""
+
+        def extend(self, keys: Any) -> None:
+            del keys
+
+    def begun(self: pools.Pool, *given: Any) -> None:
+        begin(self, *given)
+        self._suspects = Forgetful()
+
+    plant(pools.Pool, __init__=begun)
+
+
 PLANTS: dict[str, Callable[[], None]] = {
     "advance_first": advance_first,
+    "done_early": done_early,
+    "forget_suspects": forget_suspects,
+    "items_first": items_first,
     "no_fence": no_fence,
     "record_first": record_first,
 }
