@@ -44,6 +44,8 @@ class Observer:
         (replace(GONE, state="failed"), 0, "failed"),
         (replace(ALIVE, standing="free", state="open"), 0, "stopped"),
         (Seen("waiting", "free", (3, 7)), 0, "waiting"),
+        (Seen("answered", "free", (3, 7)), 0, "answered"),
+        (Seen("answered", "alive", (3, 7)), 0, "alive"),
         (Seen("failed", "free", (3, 7)), 0, "failed"),
         (Seen("waiting", "alive", (3, 7)), 0, "alive"),
         (Seen("open"), 0, "never started"),
@@ -156,6 +158,16 @@ def test_run_that_needs_a_person_is_told_at_once_and_once(
     observer = Observer()
     assert observer.see(seen) == (word, "alert")
     assert observer.see(seen, 999) == (word, "")
+
+
+def test_run_with_its_answer_is_told_only_when_nobody_goes_on_with_it() -> None:
+    observer = Observer()
+    assert observer.see(Seen("waiting", "free", (4, 1)), 10) == ("waiting", "alert")
+    answered = Seen("answered", "free", (4, 1))
+    assert observer.see(answered, GRACE * 9) == ("answered", "")
+    assert observer.see(answered, GRACE / 2) == ("answered", "")
+    assert observer.see(answered, GRACE) == ("answered", "alert")
+    assert observer.see(Seen("running", "alive", (5, 1)), 1) == ("alive", "recovered")
 
 
 def test_question_after_an_absence_is_news_of_its_own() -> None:

@@ -128,7 +128,7 @@ def test_evidence_opens_by_keyboard_and_mouse_without_a_script() -> None:
 
 def test_head_tells_counts_time_left_and_saved() -> None:
     shown = Shape(head_html(a_run("r-1"))).text
-    assert "r-1 \N{MIDDLE DOT} 3 of 9 steps done" in shown
+    assert "r-1 \N{MIDDLE DOT} 3 of 10 steps done" in shown
     assert "elapsed 20 s" in shown
     assert "saved 4.0 s" in shown
     assert "as of 1970-01-01" in shown

@@ -65,7 +65,7 @@ def test_answer_is_recorded_with_who_when_and_why(store: Store) -> None:
     assert found.answer is not None
     assert (found.answer.word, found.answer.why) == ("done", "seen")
     assert found.answer.who in text
-    assert text.endswith("Then: nbckpt run etl.ipynb")
+    assert text.endswith("Then: nbckpt run etl.ipynb --run-id r-1")
     (_, line), *_ = Reader(store).history("r-1")
     assert (line.kind, line.reason) == ("resolved", "seen")
     assert line.detail["key"] == "charge.pay-1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from nbckpt.runs.journal import Journal
 from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import words
+from nbckpt.verbs import waiting, words
 from nbckpt.verbs.overview import runs_page, status_page
 from nbckpt.verbs.pages import plain
 from nbckpt.verbs.resolving import read_value
@@ -100,7 +101,13 @@ def test_answer_tells_how_to_go_on_and_is_in_the_history(desk: Desk) -> None:
 
 def test_run_without_a_notebook_is_gone_on_with_by_hand() -> None:
     nameless = RunRecord("etl-1")
-    assert words.then(nameless) == "run the notebook again"
+    assert waiting.resume_command(nameless) == "run the notebook top to bottom"
+
+
+def test_way_on_is_one_line_for_a_shell() -> None:
+    spaced = RunRecord("etl-1", "my jobs/etl.ipynb")
+    words = ["nbckpt", "run", "my jobs/etl.ipynb", "--run-id", "etl-1"]
+    assert shlex.split(waiting.resume_command(spaced)) == words
 
 
 def test_decision_from_outside_has_no_step_and_takes_json_or_text(desk: Desk) -> None:

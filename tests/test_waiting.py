@@ -6,16 +6,18 @@ import builtins
 import shlex
 from typing import TYPE_CHECKING, Any
 
-import nbformat
 import pytest
 
 from nbckpt.cli import main
+from nbckpt.panel.looking import look as panel
 from nbckpt.runs.history import Reader
 from nbckpt.verbs.handover import handover, handover_text
+from nbckpt.verbs.monitoring import Monitor, Watching
 from nbckpt.verbs.planning import plan_run
-from nbckpt.verbs.status import Status, status
+from nbckpt.verbs.remembering import Memory
+from nbckpt.verbs.status import Status, runs, status
 from nbckpt.verbs.waiting import OpenEffect, effect_lines, settling
-from tests.notebook import Notebook
+from tests.notebook import Notebook, write_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +27,13 @@ PAY = (
     "%%step pay\nimport nbckpt\npaid = nbckpt.effect('charge', lambda key: there(key))"
 )
 ASK = "%%step ask\nimport nbckpt\nsaid = nbckpt.ask('Delete?', ['yes', 'no'], name='d')"
+CAUGHT = """
+for name in ("charge", "other"):
+    try:
+        nbckpt.effect(name, lambda key: there(key))
+    except TimeoutError:
+        pass
+"""
 SAID = "--done VALUE|--not-done|--redo"
 
 
@@ -34,8 +43,7 @@ def notebook(
 ) -> Iterator[Notebook]:
     """Return a kernel that knows its notebook, whose receiver is cut off."""
     monkeypatch.chdir(tmp_path)
-    cells = [nbformat.v4.new_code_cell(source) for source in (ASK, PAY)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), "etl.ipynb")
+    write_cells(ASK, PAY)
     monkeypatch.setenv("NBCKPT_NOTEBOOK", str(tmp_path / "etl.ipynb"))
     monkeypatch.setattr(builtins, "there", cut_off, raising=False)
     found = Notebook(capsys)
@@ -176,3 +184,109 @@ def test_many_effects_are_cut_for_people() -> None:
     assert sum("a, s, 7: begun at" in line for line in lines) == 8
     assert settling([one] * 10)[-1] == "nbckpt status shows 2 more"
     assert effect_lines([]) == settling([]) == []
+
+
+def words_of(notebook: Notebook) -> set[str]:
+    """Return the words for the run and its only begun step, from all that show them."""
+    reader, run = Reader(notebook.session.store), notebook.journal.run("etl-1")
+    data = status(reader, run)
+    (line,) = runs(reader)
+    view = panel(reader, run)
+    begun = [step["state"] for step in data["steps"] if step["attempt"]]
+    shown = {str(step.state) for step in view.steps if step.state != "pending"}
+    page = handover(reader, run)
+    flights = {one["state"] for one in page["in_flight"]}
+    return {data["state"], line["state"], page["state"], *begun, *shown, *flights}
+
+
+def watched(notebook: Notebook) -> tuple[str, str]:
+    """Return what a monitor says once the kernel has given its run back."""
+    notebook.session.release()
+    folder, told = notebook.session.identity.base / ".nbckpt", []
+    watching = Watching(folder, ["etl-1"], 60.0)
+    Monitor(watching, Memory(folder, ""), lambda _: True, told.append).once()
+    notebook.session.hold()
+    return told[0]["word"], told[0]["text"]
+
+
+def test_every_form_of_a_run_says_that_its_question_is_answered(
+    notebook: Notebook,
+) -> None:
+    notebook.error(ASK)
+    notebook.session.hold()
+    assert words_of(notebook) == {"waiting"}
+    assert watched(notebook)[0] == "waiting"
+    told("nbckpt answer etl-1 d yes")
+    assert words_of(notebook) == {"answered"}
+    word, text = watched(notebook)
+    command = looked(notebook)["resume"]
+    assert command.endswith("etl.ipynb --run-id etl-1")
+    assert word == "answered"
+    assert f"to go on: {command}" in text
+    page, _, hand = said_everywhere(notebook)
+    assert "run etl-1: answered, ready to go on, 0 of 2 steps done" in page
+    assert f"To go on: {command}" in page
+    assert "State: answered, ready to go on" in hand
+    assert "waiting" not in page + hand
+    notebook.run(ASK)
+    assert words_of(notebook) == {"completed", "done", "open"}
+
+
+def test_stop_of_a_step_is_answered_once_its_effect_is_settled(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook.error(PAY)
+    notebook.error(PAY)
+    assert words_of(notebook) == {"waiting"}
+    told("nbckpt resolve etl-1 charge --not-done")
+    assert words_of(notebook) == {"answered"}
+    monkeypatch.setattr(builtins, "there", str, raising=False)
+    notebook.run(PAY)
+    assert looked(notebook)["state"] == "open"
+
+
+def test_step_with_one_more_open_question_or_effect_still_waits(
+    notebook: Notebook,
+) -> None:
+    two = PAY + "\n" + PAY.partition("\n")[2].replace("charge", "other")
+    notebook.error("%%step pay\nnbckpt = __import__('nbckpt')\n" + CAUGHT)
+    notebook.error(two)
+    assert words_of(notebook) == {"waiting"}
+    notebook.run("%nbckpt resolve charge --redo")
+    assert words_of(notebook) == {"waiting"}
+    notebook.run("%nbckpt resolve other --redo")
+    assert words_of(notebook) == {"answered"}
+
+
+def test_word_about_another_step_answers_nothing(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook.error(PAY)
+    monkeypatch.setattr(builtins, "there", str, raising=False)
+    sends = "%%step sends\nnbckpt.effect('mail', lambda key: there((key, amount)))"
+    notebook.run("import nbckpt\namount = 1")
+    notebook.run(sends)
+    notebook.run("amount = 2")
+    notebook.error(sends)
+    (stop,) = looked(notebook)["stops"]
+    assert stop["step"] == "sends"
+    notebook.run("%nbckpt resolve charge --redo")
+    assert looked(notebook)["stops"] == [stop]
+    assert looked(notebook)["state"] == "waiting"
+    notebook.run("%nbckpt resolve mail --redo")
+    states = {step["name"]: step["state"] for step in looked(notebook)["steps"]}
+    assert states["sends"] == "answered"
+
+
+def test_renamed_step_is_answered_by_a_word_about_its_former_effect(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtins, "there", str, raising=False)
+    bill = PAY.replace("step pay", "step bill")
+    notebook.run(PAY)
+    write_cells(bill)
+    notebook.restart()
+    notebook.error(bill)
+    assert words_of(notebook) == {"waiting"}
+    notebook.run("%nbckpt resolve charge --done")
+    assert words_of(notebook) == {"answered"}

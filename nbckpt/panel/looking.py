@@ -9,7 +9,8 @@ from nbckpt.errors import NbckptError
 from nbckpt.panel.view import LoopView, RunView, State, StepView
 from nbckpt.plan import read_plan
 from nbckpt.source.cells import parse_body, read_sources
-from nbckpt.verbs.status import resume_command, status
+from nbckpt.verbs.status import status
+from nbckpt.verbs.waiting import resume_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +28,7 @@ STATES = {
     "interrupted": State.INTERRUPTED,
     "cancelled": State.INTERRUPTED,
     "waiting": State.WAITING,
+    "answered": State.ANSWERED,
     "stale": State.STALE,
 }
 MOST_RUNS = 3

@@ -21,7 +21,7 @@ border:1px solid var(--l)}
 .nbckpt .bar i{flex:1;min-width:1px}
 .nbckpt i.skipped,.nbckpt i.done{background:var(--ok)}
 .nbckpt i.skipped{opacity:.6}
-.nbckpt i.running{background:var(--run)}
+.nbckpt i.running,.nbckpt i.answered{background:var(--run)}
 .nbckpt i.failed,.nbckpt i.interrupted{background:var(--bad)}
 .nbckpt i.waiting,.nbckpt i.stale,.nbckpt i.again{background:var(--warn)}
 .nbckpt.nbckpt table{width:100%;margin:0;border-collapse:collapse;\
@@ -41,7 +41,7 @@ font-variant-numeric:tabular-nums}
 .nbckpt.nbckpt th+td{white-space:nowrap}
 .nbckpt .icon{display:inline-block;width:1.3em;font-weight:700;text-align:center}
 .nbckpt .skipped .icon,.nbckpt .done .icon{color:var(--ok)}
-.nbckpt .running .icon{color:var(--run)}
+.nbckpt .running .icon,.nbckpt .answered .icon{color:var(--run)}
 .nbckpt .failed .icon,.nbckpt .interrupted .icon{color:var(--bad)}
 .nbckpt .waiting .icon,.nbckpt .stale .icon,.nbckpt .again .icon{color:var(--warn)}
 .nbckpt summary{cursor:pointer}

@@ -9,6 +9,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from nbckpt.verbs.pages import state_word
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,6 +29,7 @@ class State(enum.StrEnum):
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     WAITING = "waiting"
+    ANSWERED = "answered"
     STALE = "stale"
     AGAIN = "again"
     PENDING = "pending"
@@ -48,7 +51,8 @@ LOOKS = {
     State.DONE: ("\N{CHECK MARK}", "done"),
     State.FAILED: ("\N{MULTIPLICATION X}", "failed"),
     State.INTERRUPTED: ("!", "interrupted"),
-    State.WAITING: ("?", "waiting for a human"),
+    State.WAITING: ("?", state_word("waiting")),
+    State.ANSWERED: ("\N{RIGHTWARDS ARROW}", state_word("answered")),
     State.STALE: ("\N{NOT EQUAL TO}", "stale"),
     State.AGAIN: ("\N{CLOCKWISE OPEN CIRCLE ARROW}", "runs again"),
     State.PENDING: ("\N{WHITE CIRCLE}", "pending"),

@@ -31,6 +31,8 @@ class StepState(enum.StrEnum):
     INTERRUPTED = "interrupted"
     WAITING = "waiting"
     """For a person: a question without an answer, an effect of unknown outcome."""
+    ANSWERED = "answered"
+    """A person has said since what it waited for; never recorded."""
     CANCELLED = "cancelled"
     VERIFIED = "verified"
     STALE = "stale"

@@ -14,7 +14,7 @@ from nbckpt.records import Record
 
 Word = Literal[
     "alive", "finished", "late", "dead", "stopped", "failed", "waiting",
-    "never started", "can't tell",
+    "answered", "never started", "can't tell",
 ]  # fmt: skip
 News = Literal["", "alert", "recovered"]
 
@@ -22,6 +22,10 @@ OVER = {"completed", "finished", "cancelled", "frozen"}
 WELL = {"alive", "finished"}
 SILENT = {"late", "dead", "stopped"}
 """Nobody works on the run: one absence, whichever of these it looks like."""
+PERSON: dict[str, Word] = {
+    "waiting": "waiting", "answered": "answered", "failed": "failed",
+}  # fmt: skip
+"""States in which a person is to act, whoever held the run."""
 UNSEEN = (-1, -1)
 
 
@@ -93,10 +97,8 @@ def word_of(seen: Seen, still: float, grace: float) -> Word:
 
 def _unheld(seen: Seen) -> Word:
     """Return what a run is that no living process holds."""
-    if seen.state == "waiting":
-        return "waiting"
-    if seen.state == "failed":
-        return "failed"
+    if seen.state in PERSON:
+        return PERSON[seen.state]
     if seen.beat == UNSEEN:
         return "never started"
     return "dead" if seen.standing == "dead" else "stopped"

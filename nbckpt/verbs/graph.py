@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 KINDS = {
     "completed": "good", "running": "now", "failed": "bad", "interrupted": "lost",
-    "waiting": "warn", "stale": "warn", "cancelled": "pending", "pending": "pending",
+    "waiting": "warn", "answered": "warn", "stale": "warn", "cancelled": "pending",
+    "pending": "pending",
 }  # fmt: skip
 FEW = 3
 """Names in one box."""

@@ -16,7 +16,7 @@ from nbckpt.verbs.dossier import (
     open_steps,
     read,
 )
-from nbckpt.verbs.pages import Table, listed, moment
+from nbckpt.verbs.pages import Table, listed, moment, state_word
 from nbckpt.verbs.waiting import answering, settling
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _go_on(data: Handover) -> list[str | Table]:
     """Return how to go on."""
     done = sum(step["state"] in {"completed", "stale"} for step in data["steps"])
     lines: list[str | Table] = [
-        f"State: {data['state']}, {done} of {len(data['steps'])} steps done."
+        f"State: {state_word(data['state'])}, {done} of {len(data['steps'])} steps done."
     ]
     if data["holder"]:
         lines.append(f"Held by {data['holder']}.")
@@ -250,7 +250,7 @@ def _go_on(data: Handover) -> list[str | Table]:
 def _flights(found: list[InFlight]) -> list[str]:
     """Return what was running, for people."""
     return [
-        f"{one['step']}: {one['state']}, begun {moment(one['since'])}"
+        f"{one['step']}: {state_word(one['state'])}, begun {moment(one['since'])}"
         + (f", at {one['next_input']}" if one["next_input"] else "")
         for one in found
     ]
@@ -262,7 +262,7 @@ def _steps(steps: list[Progress]) -> Table:
         (
             str(step["number"]),
             step["name"],
-            step["state"],
+            state_word(step["state"]),
             listed(step["checks"]),
             listed([f"{n} {d[:12] or 'absent'}" for n, d in step["files"].items()]),
             listed(step["effects"]),

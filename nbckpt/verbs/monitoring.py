@@ -14,7 +14,7 @@ from nbckpt.runs.leases import standing
 from nbckpt.runs.processes import is_here
 from nbckpt.verbs import status
 from nbckpt.verbs.opening import looking, require
-from nbckpt.verbs.pages import duration
+from nbckpt.verbs.pages import duration, state_word
 from nbckpt.verbs.targets import notebook_named, run_named
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nbckpt.verbs.status import Status
 
 HELD = {"alive", "late", "unknown"}
+UNDER_WAY = {"running", "interrupted", "failed", "waiting", "answered"}
 LOOKS = 5
 """Looks within one grace period, at least."""
 MOST_SECONDS = 10.0
@@ -41,7 +42,7 @@ class Report(TypedDict):
     run: str
     """Empty if there is none yet."""
     word: str
-    """``alive finished late dead stopped failed waiting``, ``never started`` or
+    """``alive finished late dead stopped failed waiting answered``, ``never started`` or
     ``can't tell``."""
     news: str
     """``alert``, ``recovered`` or empty."""
@@ -204,10 +205,11 @@ def _places(data: Status) -> list[str]:
     holder = data["holder"]
     parts = [f"process {holder['pid']} on {holder['host']}"] if holder else []
     for step in data["steps"]:
-        if step["state"] in {"running", "interrupted", "failed", "waiting"}:
+        if step["state"] in UNDER_WAY:
             error = step["error"].partition("\n")[0]
             parts.append(
-                f"step {step['name']} {step['state']}{': ' if error else ''}{error}"
+                f"step {step['name']} {state_word(step['state'])}"
+                f"{': ' if error else ''}{error}"
             )
     return parts
 
@@ -220,6 +222,7 @@ SAYS = {
     "stopped": "was given back before its end, and nobody goes on with it",
     "failed": "failed",
     "waiting": "waits for a human",
+    "answered": "has its answer, and nobody goes on with it",
     "never started": "was never started",
     "can't tell": "can't be watched: this monitor can't read its store",
 }

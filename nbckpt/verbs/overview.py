@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nbckpt.pictures import Bar, Chart, Lane, Picture, chart_picture
 from nbckpt.pictures.lanes import round_length
 from nbckpt.verbs.looping import open_lines
-from nbckpt.verbs.pages import Page, Table, duration, moment, size
+from nbckpt.verbs.pages import Page, Table, duration, moment, size, state_word
 from nbckpt.verbs.waiting import effect_lines, point_lines, question_lines
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def status_page(data: Status) -> Page:
     version = f", version {data['version']}" if data["version"] else ""
     done = f"{data['done']} of {data['total']} steps done"
     lines = [
-        f"run {data['run']}{version}: {_word(data['state'])}, {done}",
+        f"run {data['run']}{version}: {state_word(data['state'])}, {done}",
         f"notebook  {data['notebook'] or 'unknown'}",
         f"holder    {_holder_text(data['holder'])}",
         *_current_lines(data),
@@ -52,11 +52,6 @@ def status_page(data: Status) -> Page:
     if data["resume"]:
         page += ["", f"To go on: {data['resume']}"]
     return page
-
-
-def _word(state: str) -> str:
-    """Return a state for people."""
-    return "waiting for a human" if state == "waiting" else state
 
 
 def _current_lines(data: Status) -> list[str]:
@@ -87,7 +82,7 @@ def _steps_table(steps: list[StepStatus]) -> Table:
         (
             str(step["number"]),
             step["name"],
-            _word(step["state"]),
+            state_word(step["state"]),
             duration(step["seconds"]) if step["attempt"] else "-",
             str(step["attempt"] or "-"),
             _first_sentence(step["error"]) or step["runs_again"],
@@ -120,7 +115,7 @@ def runs_page(data: list[RunLine]) -> Page:
     rows = [
         (
             line["run"],
-            _word(line["state"]),
+            state_word(line["state"]),
             f"{line['done']}/{line['total']}",
             duration(line["seconds"]),
             line["holder"],
@@ -164,7 +159,7 @@ def runs_picture(data: list[RunLine]) -> Picture:
 
 def _ending(line: RunLine) -> str:
     """Return how long a run took, and where it stands."""
-    return f"{duration(line['seconds'])}, {_word(line['state'])}"
+    return f"{duration(line['seconds'])}, {state_word(line['state'])}"
 
 
 def _stacked(line: RunLine) -> tuple[Bar, ...]:

@@ -28,6 +28,19 @@ class Table:
 
 Page = Sequence[str | Table]
 
+PERSON = {"waiting": "waiting for a human", "answered": "answered, ready to go on"}
+
+
+def state_word(state: str) -> str:
+    """Return the state of a run or step for people, in every form of it.
+
+    Parameters
+    ----------
+    state : str
+        As ``nbckpt status --json`` has it.
+    """
+    return PERSON.get(state, state)
+
 
 def printable(text: str) -> str:
     """Return text without what steers a terminal; a foreign store may hold such.

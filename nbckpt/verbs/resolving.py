@@ -16,6 +16,7 @@ from nbckpt.runs.leases import standing
 from nbckpt.runs.lines import add_line
 from nbckpt.runs.moments import local
 from nbckpt.runs.persons import person
+from nbckpt.verbs.waiting import resume_command
 
 if TYPE_CHECKING:
     from nbckpt.records import RunRecord
@@ -166,7 +167,7 @@ def _next(reader: Reader, run: RunRecord, step: str) -> str:
     is_planned = any(one.name == step for one in reader.plan(run.run_id).steps)
     done = is_planned and reader.step(run.run_id, step) is not None
     first = f"nbckpt rerun {step} --run {run.run_id}, then " if done else ""
-    return f"{first}nbckpt run {run.notebook}" if run.notebook else "run the notebook"
+    return first + resume_command(run)
 
 
 def _named(reader: Reader, run: RunRecord, effect: str) -> EffectRecord:

@@ -52,8 +52,8 @@ class StepStatus(TypedDict):
     number: int
     name: str
     state: str
-    """``pending running completed failed interrupted waiting stale``; stale: it runs
-    again, waiting: for a human."""
+    """``pending running completed failed interrupted waiting answered stale``; stale: it
+    runs again, waiting: for a human, answered: one has spoken since."""
     seconds: float
     """Time that the body took, or has taken so far."""
     started_at: float
@@ -89,8 +89,8 @@ class Status(TypedDict):
     notebook: str
     version: str
     state: str
-    """``open running waiting interrupted failed completed frozen cancelled
-    finished``; waiting: for a human."""
+    """``open running waiting answered interrupted failed completed frozen cancelled
+    finished``; waiting: for a human, answered: nothing but to go on."""
     created_at: float
     holder: HolderState | None
     done: int
@@ -140,6 +140,7 @@ class _Look:
     records: dict[str, StepRecord]
     attempts: dict[str, Attempt]
     marks: dict[str, Mark]
+    answered: set[str]
     now: float
 
 
@@ -187,7 +188,7 @@ def status(reader: Reader, run: RunRecord, now: float | None = None) -> Status:
         unknowns=waiting.open_points(reader, run),
         store=_store(reader),
         placement=placement.to_json() if placement else None,
-        resume="" if state in OVER else resume_command(run),
+        resume="" if state in OVER else waiting.resume_command(run),
     )
 
 
@@ -218,7 +219,8 @@ def _look(reader: Reader, run: RunRecord, now: float) -> _Look:
     plan = reader.plan(run.run_id).steps or _seen(records, attempts)
     marks = {step.name: reader.mark(run.run_id, step.name) for step in plan}
     word = standing(lease)
-    return _Look(run, lease, word, plan, records, attempts, marks, now)
+    answered = waiting.answered(reader, run, attempts)
+    return _Look(run, lease, word, plan, records, attempts, marks, answered, now)
 
 
 def _seen(
@@ -259,7 +261,7 @@ def _step_state(
         return StepState.COMPLETED if record else StepState.PENDING
     if attempt.state is StepState.RUNNING and not _lives(look, attempt):
         return StepState.INTERRUPTED
-    return attempt.state
+    return StepState.ANSWERED if attempt.step in look.answered else attempt.state
 
 
 def _lives(look: _Look, attempt: Attempt) -> bool:
@@ -312,7 +314,7 @@ def _run_state(look: _Look, steps: list[str]) -> str:
     """Return where a run stands in one word."""
     if look.run.state in {RunState.FROZEN, RunState.FINISHED, RunState.CANCELLED}:
         return str(look.run.state)
-    for word in ("running", "waiting", "failed", "interrupted"):
+    for word in ("running", "waiting", "failed", "answered", "interrupted"):
         if word in steps:
             return word
     if steps and all(step == "completed" for step in steps):
@@ -347,24 +349,6 @@ def _store(reader: Reader) -> StoreState:
         bytes=folder_bytes(folder),
         authenticated=reader.store.trusted,
     )
-
-
-def resume_command(run: RunRecord) -> str:
-    """Return the command that goes on with a run.
-
-    Parameters
-    ----------
-    run : RunRecord
-        The run.
-
-    Returns
-    -------
-    str
-        In words where the notebook's file is not known.
-    """
-    if not run.notebook:
-        return "run the notebook top to bottom"
-    return f"nbckpt run {run.notebook} --run-id {run.run_id}"
 
 
 def line(reader: Reader, run: RunRecord, now: float) -> RunLine:

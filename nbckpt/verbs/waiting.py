@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt import answers, places
@@ -201,11 +202,58 @@ def open_stops(
     ]
 
 
+def answered(reader: Reader, run: RunRecord, attempts: dict[str, Attempt]) -> set[str]:
+    """Return the steps that stopped for a person, and wait for nobody any more.
+
+    Parameters
+    ----------
+    reader : Reader
+        The run's store.
+    run : RunRecord
+        The run.
+    attempts : dict
+        Its steps and the last attempt of each.
+
+    Returns
+    -------
+    set of str
+        The run goes on with them; every form of it is told from here.
+    """
+    found = {n for n, one in attempts.items() if one.state is StepState.WAITING}
+    if not found:
+        return found
+    questions, effects = open_questions(reader, run, 0.0), open_effects(reader, run)
+    stops = open_stops(reader, run, questions, effects)
+    return found - {one["step"] for one in (*questions, *effects, *stops)}
+
+
+def resume_command(run: RunRecord) -> str:
+    """Return the command that goes on with a run.
+
+    Parameters
+    ----------
+    run : RunRecord
+        The run.
+
+    Returns
+    -------
+    str
+        In words where the notebook's file is not known.
+    """
+    if not run.notebook:
+        return "run the notebook top to bottom"
+    return shlex.join(["nbckpt", "run", run.notebook, "--run-id", run.run_id])
+
+
 def _said_since(reader: Reader, attempt: Attempt) -> bool:
-    """Tell whether a person settled an effect of a step since it stopped."""
-    rows = reader.store.scan(f"effect/{attempt.run_id}/{attempt.step}/")
-    said = (row.get("answer") or {} for _, row in rows)
-    return any(one.get("at", 0.0) > attempt.ended_at for one in said)
+    """Tell whether a person settled an effect at which a step stopped, since it did."""
+    for _, row in reader.store.scan(f"effect/{attempt.run_id}/"):
+        said, key = row.get("answer") or {}, row.get("key", "")
+        # That of a step that is gone is named in the refusal.
+        is_meant = row.get("step") == attempt.step or (key and key in attempt.error)
+        if is_meant and said.get("at", 0.0) > attempt.ended_at:
+            return True
+    return False
 
 
 def _left(reader: Reader, run_id: str) -> Iterator[str]:

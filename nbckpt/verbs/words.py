@@ -15,6 +15,7 @@ from nbckpt.runs.history import Reader
 from nbckpt.runs.moments import local
 from nbckpt.runs.persons import person
 from nbckpt.verbs.resolving import read_value
+from nbckpt.verbs.waiting import resume_command
 
 if TYPE_CHECKING:
     from nbckpt.records import RunRecord
@@ -56,7 +57,7 @@ def answer(store: Store, run: RunRecord, name: str, word: str) -> str:
     value = answers.chosen(asked, word)
     store.transact(settling.answer(asked, value, person(), time.time()))
     said = f"question {asked.id} of run {run.run_id} is answered: {word}"
-    return f"{said}. Then: {then(run)}"
+    return f"{said}. Then: {resume_command(run)}"
 
 
 def answer_in_advance(
@@ -264,10 +265,3 @@ def note(store: Store, run: RunRecord, text: str) -> str:
     word = Note(masked(text), "", person(), time.time())
     store.transact(settling.note(run.run_id, word))
     return f"noted in run {run.run_id}: {word.text}"
-
-
-def then(run: RunRecord) -> str:
-    """Return how a person goes on with a run."""
-    if not run.notebook:
-        return "run the notebook again"
-    return f"nbckpt run {run.notebook} --run-id {run.run_id}"
