@@ -361,6 +361,14 @@ def test_mermaid_joins_and_colours_the_nodes() -> None:
 # text
 
 
+def test_words_of_a_picture_stay_apart_where_only_they_are_left() -> None:
+    """An untrusted notebook shows the text between the tags, and no picture."""
+    picture = a_chart(Lane("load", (Bar(0.0, 1.0, "good", "ran, 1 s"),)))
+    left = re.sub("<style>.*?</style>|<[^>]*>", "", picture.svg(), flags=re.DOTALL)
+    assert left.splitlines()[:2] == [picture.title, picture.told]
+    assert {"load", "ran, 1 s"} <= set(left.splitlines())
+
+
 def test_text_that_does_not_fit_ends_in_an_ellipsis() -> None:
     assert shortened("load\n the  data", 500) == "load the data"
     cut = shortened("a" * 99, 70)

@@ -16,6 +16,8 @@ LETTER = 6.8
 """Width of a letter of 12 px as most fonts have it."""
 WIDE = 12.4
 MARGIN = 8.0
+READ = frozenset({"title", "desc", "text"})
+"""All that an untrusted notebook leaves of a picture: a line each, so that words stay apart."""
 
 # In a notebook the front end's own colours; elsewhere ours, which follow the system.
 STYLE = """
@@ -135,7 +137,8 @@ def tag(name: str, inner: str = "", **attributes: str | float) -> str:
         f' {"class" if key == "cls" else key.replace("_", "-")}="{_attribute(value)}"'
         for key, value in attributes.items()
     )
-    return f"<{name}{said}>{inner}</{name}>" if inner else f"<{name}{said}/>"
+    end = "\n" if name in READ else ""
+    return f"<{name}{said}>{inner}</{name}>{end}" if inner else f"<{name}{said}/>"
 
 
 def _attribute(value: str | float) -> str:

@@ -80,7 +80,7 @@ class NotebookPage:
         self._server = server
         self.app = app
         self._notebook = notebook
-        self._shots = shots
+        self.shots = shots
         self.page: Page = browser.new_page(viewport={"width": 1200, "height": 900})
         self.page.set_default_timeout(SECONDS)
         self.page.on("console", self._note)
@@ -201,7 +201,7 @@ class NotebookPage:
 
     def picture(self, name: str) -> Path:
         """Keep a picture of the page; return its file."""
-        file = self._shots / f"{self.app}-{name}.png"
+        file = self.shots / f"{self.app}-{name}.png"
         self.page.screenshot(path=file)
         return file
 
