@@ -36,6 +36,7 @@ from nbckpt.trust import load_secret
 from nbckpt.verbs import audited, documents
 from nbckpt.verbs.audit import audit, key_of
 from nbckpt.verbs.handover import handover, handover_text
+from nbckpt.verbs.pages import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 RUN = "etl-1"
 EFFECTS: dict[str, dict[str, Any]] = {
-    "load/a": {"state": "done", "key": "k-a"},
+    "load/a": {"state": "done", "key": "k-a", "answer": {"who": "joan", "at": 7.0}},
     "load/b": {"state": "failed", "idempotency_key": "k-b"},
     "pay/c": {"state": "unknown", "key": "k-c"},
     "pay/d": {"state": "intent"},
@@ -303,6 +304,11 @@ def test_each_form_shows_what_an_auditor_asks_for(
     data: Any, form: Any, word: str
 ) -> None:
     assert word in form(audited.title_of(data), audited.sections(data))
+
+
+def test_answer_inside_a_record_says_when_for_people(data: Any) -> None:
+    shown = audited.records_table(data["records"]["effect"])
+    assert f'"at": "{moment(7.0)}"' in shown.rows[0][2]
 
 
 def test_long_texts_are_cut_in_tables_and_whole_in_json(reader: Reader) -> None:

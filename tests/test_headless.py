@@ -452,8 +452,8 @@ def test_failed_step_stops_with_1_and_one_that_must_not_be_redone_with_3(
     assert found[3] == []
     stopped = Said(notebook)
     assert stopped.code == 3
-    assert "StopForHuman" in stopped.warned
-    assert "attempted and not completed" in stopped.warned
+    assert "step b stopped for a human: step b: it was attempted" in stopped.warned
+    assert "run nb-1: stopped for a human" in stopped.text
 
 
 def test_kernel_that_does_not_start_is_told_with_its_own_words(tmp_path: Path) -> None:

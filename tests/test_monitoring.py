@@ -136,7 +136,7 @@ def test_holder_elsewhere_is_dead_when_it_stays_silent(room: Room) -> None:
     assert "on far-away" in room.told[0]["text"]
 
 
-def test_question_is_told_with_the_command_that_answers_it(room: Room) -> None:
+def test_wait_is_told_with_the_command_that_ends_it(room: Room) -> None:
     journal = Journal(room.store, "etl-1", 3, lambda _: None)
     journal.write_plan(PlanRecord((PlannedStep(1, "ask", "code"),), "notebook"))
     journal.start("ask", "no record", writes=(), durable=True)
@@ -145,10 +145,12 @@ def test_question_is_told_with_the_command_that_answers_it(room: Room) -> None:
     room.put("attempt/etl-1/ask", {**attempt.to_json(), "state": "waiting"})
     asked = Question("etl-1", "ask", "", "q1", "Go on?", ("yes", "no"), asked_at=1.0)
     room.put("question/etl-1/ask/q1", asked.to_json())
+    room.put("effect/etl-1/ask/k", {"state": "intent", "name": "pay", "key": "k-1"})
     hold = Leases(room.store).hold("etl-1")
     hold.release()
     assert room.look(room.monitor()) == {"etl-1": "waiting"}
     assert "to answer: nbckpt answer" in room.told[0]["text"]
+    assert "to settle: nbckpt resolve etl-1 k-1 --done" in room.told[0]["text"]
 
 
 def test_run_that_was_never_begun_is_told_after_the_grace(room: Room) -> None:

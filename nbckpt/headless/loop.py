@@ -8,11 +8,9 @@ person.
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from collections import Counter
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from nbckpt import keys
 from nbckpt.errors import BadStep, NotFound, RunHeld
 from nbckpt.headless.document import COLOURS, failed_line, make_copy, save
-from nbckpt.headless.passes import End, Pass
+from nbckpt.headless.passes import End, Pass, stopped_by_signals
 from nbckpt.headless.pinging import pinged
 from nbckpt.headless.placing import place
 from nbckpt.headless.progress import Progress, Say, Watch
@@ -37,11 +35,15 @@ from nbckpt.trust import load_secret
 from nbckpt.verbs.starting import find_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from nbckpt.runs.identity import Wish
 
-EXITS = {"StopForHuman": 3, "WaitingForAnswer": 3, "RunHeld": 4, "Fenced": 4}
+ASKS = 3
+EXITS = {"StopForHuman": ASKS, "WaitingForAnswer": ASKS, "RunHeld": 4, "Fenced": 4}
+ENDS = {
+    ASKS: ("stopped for a human", "then    "),
+    4: ("not completed (another holder has it)", "to go on"),
+}
+"""Exit code → how it ended, and what goes before the command."""
 DEATHS = 2
 """A cell that kills so many kernels is not tried again."""
 
@@ -290,7 +292,7 @@ class _Loop:
 
         folder = self._order.notebook.parent
         through = Pass(self._document, folder, self._environment(), self._kernel, keep)
-        with _signals(through.stop):
+        with stopped_by_signals(through.stop):
             end = through.run()
         keep()
         return end
@@ -336,12 +338,14 @@ class _Loop:
             warn(f"nbckpt: {reason}")
         if self._unsaved:
             warn(f"nbckpt: {self._unsaved}")
-        word = "completed" if end.kind == "completed" else f"not completed ({end.kind})"
+        left = f"not completed ({end.kind})", "to go on"
+        word, again = ENDS.get(self._exit_code(end), left)
+        if end.kind == "completed":
+            word, again = "completed", "again   "
         say(f"run {self._run.run_id}: {word}")
         for line in progress.summary():
             say(line)
         say(f"notebook  {self._order.target}")
-        again = "again   " if end.kind == "completed" else "to go on"
         say(f"{again}  nbckpt run {self._order.notebook} --run-id {self._run.run_id}")
 
     def _reason(self, end: End) -> str:
@@ -349,9 +353,7 @@ class _Loop:
         where, text = self._where(end.cell), COLOURS.sub("", end.text)
         match end.kind:
             case "failed":
-                line = failed_line(self._document.cells[end.cell].outputs)
-                at = f"\n  at {line}" if line else ""
-                return f"{where} failed: {end.name}: {text}{at}"
+                return f"{where} {self._failure(end, text)}"
             case "died":
                 last = f"\n{text}" if text else ""
                 return f"{where} killed its kernel {DEATHS} times; stopped there{last}"
@@ -362,32 +364,23 @@ class _Loop:
             case _:
                 return ""
 
+    def _failure(self, end: End, text: str) -> str:
+        """Return what a cell's error means."""
+        if self._exit_code(end) == ASKS:
+            return f"stopped for a human: {text}"
+        line = failed_line(self._document.cells[end.cell].outputs)
+        at = f"\n  at {line}" if line else ""
+        return f"failed: {end.name}: {text}{at}"
+
     def _exit_code(self, end: End) -> int:
         """Return the exit code for how it ended."""
         if end.kind == "completed":
             return 1 if self._unsaved else 0
         if end.name == "Fenced" and self._is_cancelled():
-            return EXITS["StopForHuman"]
+            return ASKS
         return EXITS.get(end.name, 1) if end.kind == "failed" else 1
 
     def _is_cancelled(self) -> bool:
         """Tell whether a person cancelled the run while it ran."""
         run = Reader(self._store).run(self._run.run_id)
         return run.state is RunState.CANCELLED
-
-
-@contextmanager
-def _signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Turn Ctrl-C and SIGTERM into a stop while a kernel runs."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, lambda _number, _frame: stop())
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            with suppress(ValueError, TypeError):
-                signal.signal(number, handler)

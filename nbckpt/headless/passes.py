@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import io
 import re
+import signal
 import tempfile
 import threading
 import time
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SAVE_SECONDS = 10.0
@@ -247,3 +248,26 @@ class Pass:
         manager, loop = self._manager, self._loop
         if loop is not None and manager.has_kernel:
             self._ending = loop.create_task(manager.shutdown_kernel(now=True))
+
+
+@contextlib.contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Turn Ctrl-C and SIGTERM into a stop while a kernel runs.
+
+    Parameters
+    ----------
+    stop : callable
+        Asks for the end; see `Pass.stop`.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, lambda _number, _frame: stop())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            with contextlib.suppress(ValueError, TypeError):
+                signal.signal(number, handler)

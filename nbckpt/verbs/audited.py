@@ -158,6 +158,8 @@ def _short(name: str, value: Any) -> str:
     """Return a value as short text."""
     if isinstance(value, float) and (name == "at" or name.endswith("_at")):
         return moment(value)
+    if isinstance(value, dict) and "at" in value:
+        value = {**value, "at": _short("at", value["at"])}
     told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return told if len(told) <= LONG else f"{told[:LONG]}…"
 

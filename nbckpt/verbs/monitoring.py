@@ -195,6 +195,7 @@ def _detail(reader: Reader, run: RunRecord) -> str:
     data = status.status(reader, run)
     parts = [*_places(data), f"{data['done']} of {data['total']} steps done"]
     parts += [f"to answer: {q['commands'][0]}" for q in data["questions"][:1]]
+    parts += [f"to settle: {one['command']}" for one in data["effects"][:1]]
     if data["resume"]:
         parts.append(f"to go on: {data['resume']}")
     return "; ".join(parts)
