@@ -232,6 +232,18 @@ def test_every_form_of_a_run_says_that_its_question_is_answered(
     assert words_of(notebook) == {"completed", "done", "open"}
 
 
+def test_question_of_a_plain_cell_is_waited_for_as_well(notebook: Notebook) -> None:
+    ask = 'import nbckpt\nnbckpt.ask("Go on?", ["yes"], name="d")'
+    notebook.error(ask)
+    assert looked(notebook)["state"] == "waiting"
+    assert watched(notebook)[0] == "waiting"
+    told("nbckpt answer etl-1 d yes")
+    assert watched(notebook)[0] == "answered"
+    notebook.run(ask)
+    notebook.session.release()
+    assert looked(notebook)["state"] == "open"
+
+
 def test_stop_of_a_step_is_answered_once_its_effect_is_settled(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

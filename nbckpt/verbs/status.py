@@ -141,6 +141,7 @@ class _Look:
     attempts: dict[str, Attempt]
     marks: dict[str, Mark]
     answered: set[str]
+    asked: str
     now: float
 
 
@@ -220,7 +221,8 @@ def _look(reader: Reader, run: RunRecord, now: float) -> _Look:
     marks = {step.name: reader.mark(run.run_id, step.name) for step in plan}
     word = standing(lease)
     answered = waiting.answered(reader, run, attempts)
-    return _Look(run, lease, word, plan, records, attempts, marks, answered, now)
+    asked = waiting.asked_outside(reader, run, lease)
+    return _Look(run, lease, word, plan, records, attempts, marks, answered, asked, now)
 
 
 def _seen(
@@ -319,7 +321,7 @@ def _run_state(look: _Look, steps: list[str]) -> str:
             return word
     if steps and all(step == "completed" for step in steps):
         return "completed"
-    return "interrupted" if look.standing == "dead" else "open"
+    return "interrupted" if look.standing == "dead" else look.asked or "open"
 
 
 def _done(steps: Iterable[StepStatus]) -> int:

@@ -14,7 +14,7 @@ from nbckpt.runs.moments import local
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nbckpt.records import Attempt, RunRecord
+    from nbckpt.records import Attempt, Lease, RunRecord
     from nbckpt.runs.history import Reader
 
 MOST = 8
@@ -225,6 +225,29 @@ def answered(reader: Reader, run: RunRecord, attempts: dict[str, Attempt]) -> se
     questions, effects = open_questions(reader, run, 0.0), open_effects(reader, run)
     stops = open_stops(reader, run, questions, effects)
     return found - {one["step"] for one in (*questions, *effects, *stops)}
+
+
+def asked_outside(reader: Reader, run: RunRecord, lease: Lease | None) -> str:
+    """Tell whether a run that was given back waits for an answer to a plain cell.
+
+    Parameters
+    ----------
+    reader, run : Reader, RunRecord
+        The run.
+    lease : Lease or None
+        The last one.
+
+    Returns
+    -------
+    str
+        ``waiting``; ``answered`` if that came after the last holder had left; or empty.
+    """
+    if lease is None or not lease.released:
+        return ""
+    asked = [one for one in reader.questions(run.run_id) if not one.step]
+    if not all(one.answered for one in asked):
+        return "waiting"
+    return "answered" if any(q.answered_at > lease.beat_at for q in asked) else ""
 
 
 def resume_command(run: RunRecord) -> str:
