@@ -146,6 +146,110 @@ def test_kernel_goes_on_in_the_fork_that_it_made(notebook: Notebook) -> None:
     assert notebook.decision("c") == "Run"
 
 
+MAKES = "%%step a\nPath('out.txt').write_text('a')\nx = 1"
+OVER = "%%step c\nPath('out.txt').write_text('c')\nz = x"
+"""It overwrites the file of the step above, unread."""
+
+
+def ran(notebook: Notebook, *sources: str) -> dict[str, str]:
+    """Run cells in a new kernel; return what was decided of each step."""
+    notebook.restart()
+    notebook.run("import os\nfrom pathlib import Path")
+    for source in sources:
+        notebook.run(source)
+    return {name: type(one).__name__ for name, one in notebook.runner.last.items()}
+
+
+def forked(notebook: Notebook, folder: Path, step: str = "c") -> None:
+    """Begin a run from a step of the notebook's current one."""
+    store = closed(notebook, folder)
+    reader = Reader(store)
+    branches.fork(store, reader.run(reader.current("notebook") or ""), step)
+    store.close()
+
+
+def test_step_before_a_fork_is_skipped_though_a_later_one_wrote_over_its_file(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    ran(notebook, MAKES, OVER)
+    forked(notebook, tmp_path)
+    forked(notebook, tmp_path)
+    assert ran(notebook, MAKES, OVER) == {"a": "Skip", "c": "Run"}
+    assert ran(notebook, MAKES, OVER) == {"a": "Skip", "c": "Skip"}
+    assert notebook.session.run_id == "notebook-3"
+
+
+def test_without_its_claims_the_step_before_runs_again(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control: the test above can fail."""
+    monkeypatch.setattr(forks, "_take_claims", lambda *_: None)
+    ran(notebook, MAKES, OVER)
+    forked(notebook, tmp_path)
+    assert ran(notebook, MAKES, OVER) == {"a": "Run", "c": "Run"}
+
+
+def test_step_that_was_cut_off_at_a_file_explains_it_in_a_fork_too(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    ran(notebook, MAKES)
+    assert isinstance(notebook.error(f"{OVER}\n1 / 0"), ZeroDivisionError)
+    forked(notebook, tmp_path)
+    assert ran(notebook, MAKES, OVER) == {"a": "Skip", "c": "Run"}
+
+
+def test_file_that_a_later_step_had_read_and_changed_is_made_again(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    """Skipped, the step above would leave what the later one adds to once more."""
+    adds = "%%step c\nwas = Path('out.txt').read_text()\nPath('out.txt').write_text(was + 'c')"
+    ran(notebook, MAKES, adds)
+    forked(notebook, tmp_path)
+    assert ran(notebook, MAKES, adds) == {"a": "Run", "c": "Run"}
+    assert (tmp_path / "out.txt").read_text() == "ac"
+
+
+def test_folder_that_a_step_listed_is_explained_in_a_fork(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    lists = "%%step a\nx = os.listdir('in')"
+    puts = "%%step c\nos.mkdir('in/sub')\nPath('in/new').write_text('c')"
+    ran(notebook, lists, puts)
+    forked(notebook, tmp_path)
+    tries = puts.replace("os.mkdir", "os.path.isdir")
+    assert ran(notebook, lists, tries) == {"a": "Skip", "c": "Run"}
+
+
+def test_file_is_explained_only_until_the_step_of_the_fork_has_run(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    ran(notebook, MAKES, OVER)
+    forked(notebook, tmp_path)
+    other = "%%step c\nz = x + 1"
+    assert ran(notebook, MAKES, other) == {"a": "Skip", "c": "Run"}
+    assert ran(notebook, MAKES, other) == {"a": "Run", "c": "Skip"}
+    assert (tmp_path / "out.txt").read_text() == "a"
+
+
+def test_step_that_a_fork_begins_at_counts_as_never_begun(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    ran(notebook, MAKES, OVER)
+    forked(notebook, tmp_path)
+    store = Store(tmp_path / ".nbckpt", load_secret())
+    data = status(Reader(store), Reader(store).run("notebook-2"))
+    store.close()
+    assert (data["state"], data["done"]) == ("open", 1)
+    (_, c) = data["steps"]
+    assert (c["state"], c["attempt"], c["seconds"]) == ("pending", 0, 0.0)
+    stops = OVER.replace("step c", "step c --stop-on-redo")
+    assert ran(notebook, MAKES, stops) == {"a": "Skip", "c": "Run"}
+    attempt = notebook.journal.attempt("notebook-2", "c")
+    assert attempt is not None
+    assert attempt.attempt == 1
+
+
 def test_cancelled_run_is_not_resumed_and_says_how_to_go_on(
     notebook: Notebook, tmp_path: Path
 ) -> None:

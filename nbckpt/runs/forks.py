@@ -79,6 +79,8 @@ class Fork:
     source: RunRecord
     kept: tuple[str, ...]
     """Steps whose records it takes over."""
+    again: tuple[str, ...]
+    """Steps that run in it, though they had run before."""
     step: str
     """The first step that runs."""
     stem: str
@@ -109,6 +111,9 @@ def forking(fork: Fork) -> Callable[[Transaction], RunRecord]:
     Records of steps, their packs, marks, the plan, and the decisions, notes and open
     points of these steps and of plain cells come along. Effects, questions and answers
     do not: a new run has new idempotency keys, and what was approved was that run.
+
+    What later steps wrote over, unread, is explained until they have run again. A file
+    that one of them had read before it changed it is not: it must be made again.
     """
 
     def change(transaction: Transaction) -> RunRecord:
@@ -124,6 +129,8 @@ def forking(fork: Fork) -> Callable[[Transaction], RunRecord]:
         transaction.put(f"current/{fork.stem}", {"run_id": new})
         for step in fork.kept:
             _take_step(transaction, fork.source.run_id, new, step)
+        for step in fork.again:
+            _take_claims(transaction, fork, new, step)
         _take_rows(transaction, fork, new)
         detail: dict[str, Any] = {"from": fork.source.run_id, "to": new}
         event = Event(fork.at, "forked", fork.step, fork.by, detail=detail)
@@ -151,6 +158,27 @@ def _take_step(transaction: Transaction, old: str, new: str, step: str) -> None:
     mark = transaction.get(f"mark/{old}/{step}")
     if mark is not None:
         transaction.put(f"mark/{new}/{step}", mark)
+
+
+def _take_claims(transaction: Transaction, fork: Fork, new: str, step: str) -> None:
+    """Let what a step did to files of others explain them until it has run again."""
+    found = transaction.get(f"attempt/{fork.source.run_id}/{step}")
+    if found is None:
+        return
+    attempt, claims = Attempt.from_json(found), set[str]()
+    row = transaction.get(f"step/{fork.source.run_id}/{step}")
+    if row is not None:
+        record = StepRecord.from_json(row)
+        written = record.evidence.files.keys() - record.fingerprint.files.keys()
+        claims = written | {*record.evidence.made}
+    if row is None or attempt.state is not StepState.COMPLETED:
+        claims |= {*attempt.writes}
+    waits = Attempt(
+        run_id=new, step=step, attempt=0, token=0, order=attempt.order,
+        state=StepState.PENDING, started_at=fork.at, ended_at=fork.at,
+        writes=tuple(sorted(claims)),
+    )  # fmt: skip
+    transaction.put(f"attempt/{new}/{step}", waits.to_json())
 
 
 def _take_rows(transaction: Transaction, fork: Fork, new: str) -> None:

@@ -79,12 +79,12 @@ def fork(
     reader = Reader(store)
     require_step(reader, run.run_id, step)
     names = step_names(reader, run.run_id)
-    kept = [
-        name for name in names[: names.index(step)] if name in reader.steps(run.run_id)
-    ]
+    first, recorded = names.index(step), reader.steps(run.run_id)
+    kept = [name for name in names[:first] if name in recorded]
     wanted = forks.Fork(
         source=run,
         kept=tuple(kept),
+        again=tuple(names[first:]),
         step=step,
         stem=Path(run.notebook).stem if run.notebook else UNNAMED,
         by=said_by(),
