@@ -210,6 +210,15 @@ def test_two_swapped_records_are_not_believed(desk: Desk) -> None:
     assert store.get("l") == 2
 
 
+def test_database_that_can_not_be_opened_is_told_with_what_to_look_at(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "store").mkdir(mode=0o700)
+    (tmp_path / "store" / "records" / "cache.db").mkdir(parents=True)
+    with pytest.raises(StoreError, match=r"can't be opened. Check its disk"):
+        Store(tmp_path / "store", MINE)
+
+
 def test_scan_leaves_damaged_records_out(desk: Desk) -> None:
     store = desk.open()
     for key in ("a/1", "a/2", "a/3"):

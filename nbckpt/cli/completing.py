@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from nbckpt.errors import NbckptError
 from nbckpt.records import EffectState
 from nbckpt.verbs.opening import looking, step_names
 from nbckpt.verbs.targets import folder_of, run_named
@@ -50,12 +49,10 @@ class Recorded(Text):
         """
         del param
         told = ctx.params
-        store, target = str(told.get("store") or ""), str(told.get("target") or "")
+        store, target = str(told.get("store") or ""), _named(ctx)
         found: list[str] = []
-        with (
-            suppress(NbckptError, OSError),
-            looking(folder_of(store, target)) as reader,
-        ):
+        # Whatever a store holds: a traceback would stand in the middle of a command line.
+        with suppress(Exception), looking(folder_of(store, target)) as reader:
             found = self.words(reader, target)
         return [CompletionItem(word) for word in found if word.startswith(incomplete)]
 
@@ -64,7 +61,27 @@ class Recorded(Text):
         raise NotImplementedError
 
 
-class Run(Recorded):
+def _named(ctx: click.Context) -> str:
+    """Return the run or the notebook that the words before name; empty if none."""
+    told = ctx.params.get("target") or ctx.params.get("notebook")
+    if told:
+        return str(told)
+    # click reads no argument yet where the last option still lacks its value.
+    arguments = (p.name for p in ctx.command.params if isinstance(p, click.Argument))
+    is_first = next(arguments, "") in {"target", "notebook"}
+    return ctx.args[0] if ctx.args and is_first else ""
+
+
+class RunId(Recorded):
+    """A run id."""
+
+    def words(self, reader: Reader, target: str) -> list[str]:
+        """Return the run ids, those begun last first."""
+        del target
+        return [run.run_id for run in reversed(reader.runs())]
+
+
+class Run(RunId):
     """A run id, or the notebook of a run."""
 
     def shell_complete(
@@ -72,12 +89,8 @@ class Run(Recorded):
     ) -> list[CompletionItem]:
         """Return run ids, and let the shell look for files."""
         found = super().shell_complete(ctx, param, incomplete)
-        return [*found, CompletionItem(incomplete, type="file")]
-
-    def words(self, reader: Reader, target: str) -> list[str]:
-        """Return the run ids, those begun last first."""
-        del target
-        return [run.run_id for run in reversed(reader.runs())]
+        # First: a file makes click's script for bash forget all that came before it.
+        return [CompletionItem(incomplete, type="file"), *found]
 
 
 class StepName(Recorded):
@@ -131,6 +144,7 @@ class Place(Text):
 KINDS: dict[str, Text] = {
     "target": Run(),
     "targets": Run(),
+    "run run_id": RunId(),
     "step": StepName(),
     "accept name": StepName(),
     "question": Question(),

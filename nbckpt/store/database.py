@@ -114,23 +114,29 @@ def connect_readonly(database: Path) -> sqlite3.Connection:
     # write. A folder that can't be written has no place for them either.
     modes = ["mode=ro", "mode=ro&immutable=1"]
     for mode in modes if log_of(database).exists() else modes[1:]:
-        connection = sqlite3.connect(
-            f"{database.absolute().as_uri()}?{mode}",
-            uri=True,
-            timeout=5,
-            isolation_level=None,
-            check_same_thread=False,
-        )
         try:
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+            return _connected(f"{database.absolute().as_uri()}?{mode}")
         except sqlite3.OperationalError:
-            connection.close()
             continue
         except sqlite3.DatabaseError as error:
-            connection.close()
             raise translated(error, database.parent.parent) from None
-        return connection
-    raise StoreError(f"the store {database.parent.parent} can't be opened")
+    raise StoreError(
+        f"the store {database.parent.parent} can't be opened",
+        "Check its disk, and the rights of the files in it",
+    )
+
+
+def _connected(address: str) -> sqlite3.Connection:
+    """Return a connection that has read something."""
+    connection = sqlite3.connect(
+        address, uri=True, timeout=5, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def inspect_database(database: Path) -> None:
