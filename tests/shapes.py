@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nbckpt.verbs.pages import JSON_VERSION
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,6 +25,9 @@ Each verb that reads takes `--json` and prints one document of the shape below; 
 prints a list of them, `nbckpt monitor` one in each line. Keys are never taken away or given
 another meaning within one major version; new ones may come. Times are seconds since the epoch,
 lengths of time are seconds, sizes are bytes. The exit code is the same as without `--json`.
+
+Each document begins with `schema_version` (each of the list of `runs`, each line of `monitor`).
+It is {version} now, and is raised when a key goes away or gets another meaning.
 
 This page is made of the code: `python -m tests.shapes`.
 """
@@ -77,7 +82,7 @@ def page() -> str:
     """Return the page."""
     known = shapes()
     tops = verbs(known)
-    parts = [HEAD]
+    parts = [HEAD.format(version=JSON_VERSION)]
     for verb, name in sorted(tops.items()):
         parts.append(f"## {verb}\n\n{_table(known[name])}")
     inner = sorted(set(_reached(known, tops)) - set(tops.values()))

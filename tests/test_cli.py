@@ -30,6 +30,7 @@ from nbckpt.runs.journal import Journal
 from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
+from tests import shapes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,6 +94,12 @@ def test_json_is_one_document_and_nothing_else(
     )
     assert (code, err) == (0, "")
     assert "etl-1" in json.dumps(json.loads(out))
+    told, known = json.loads(out), shapes.shapes()
+    name = verb.partition(" ")[0]
+    keys = [row[0] for row in known[shapes.verbs(known)[name]].rows]
+    for part in told if isinstance(told, list) else [told]:
+        assert list(part) == ["schema_version", *keys]
+        assert part["schema_version"] == 1
 
 
 @pytest.mark.parametrize("verb", READING)

@@ -11,6 +11,7 @@ import click
 from nbckpt.cli.options import json_option, store_option
 from nbckpt.runs.history import Reader
 from nbckpt.trust import load_secret
+from nbckpt.verbs import pages
 from nbckpt.verbs.late import late
 from nbckpt.verbs.opening import changing, looking
 from nbckpt.verbs.pages import printable, size
@@ -80,7 +81,7 @@ def audit_command(
 def _formed(data: audit.Audit, form: str, more: list[documents.Section]) -> str:
     """Return an audit in the form that was asked for, with more at its end."""
     if form == "json":
-        return json.dumps(data, indent=2) + "\n"
+        return pages.as_json(data) + "\n"
     forms = {
         "text": documents.text,
         "html": documents.page,
@@ -104,7 +105,7 @@ def handover_command(target: str, store: str, *, as_json: bool) -> None:
     """
     with looking(folder_of(store, target)) as reader:
         data = handover.handover(reader, run_named(reader, target))
-    said = json.dumps(data, indent=2) if as_json else handover.handover_text(data)
+    said = pages.as_json(data) if as_json else handover.handover_text(data)
     click.echo(said, nl=as_json)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,7 @@ from nbckpt.errors import BadStep
 from nbckpt.plan import read_duration
 from nbckpt.runs.leases import BEATS, DURATION
 from nbckpt.verbs.late import late
-from nbckpt.verbs.pages import printable
+from nbckpt.verbs.pages import as_json, printable
 from nbckpt.verbs.targets import folder_of
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def monitor_command(
     memory = remembering.Memory(watching.folder, repr(channels.names))
 
     def tell(report: monitoring.Report) -> None:
-        line = json.dumps(report) if options["as_json"] else report["text"]
+        line = as_json(report, None) if options["as_json"] else report["text"]
         click.echo(printable(line))
 
     watch = monitoring.Monitor(watching, memory, channels.deliver, tell)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.runs.history import Reader
 from nbckpt.verbs.opening import choose_run
-from nbckpt.verbs.pages import Page, plain
+from nbckpt.verbs.pages import Page, as_json, plain
 from nbckpt.verbs.starting import LineParser
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Call:
 
     def answer(self, data: Any, page: Callable[[Any], Page]) -> str:
         """Return data as the user asked for it."""
-        return json.dumps(data, indent=2) if self.told.json else plain(page(data))
+        return as_json(data) if self.told.json else plain(page(data))
 
 
 @contextmanager

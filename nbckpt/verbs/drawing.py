@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from nbckpt.verbs import pages
 from nbckpt.verbs.pages import Page, plain, printable
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def answer(data: Any, page: Callable[[Any], Page], *, as_json: bool) -> None:
         Whether JSON was asked for.
     """
     if as_json:
-        click.echo(json.dumps(data, indent=2))
+        click.echo(pages.as_json(data))
     elif is_drawn():
         _draw(page(data))
     else:

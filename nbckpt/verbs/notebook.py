@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from nbckpt.verbs.linting import lint_notebook, lint_page
 from nbckpt.verbs.marks import accept, accept_worktree, rerun
 from nbckpt.verbs.opening import require
 from nbckpt.verbs.overview import status_page
-from nbckpt.verbs.pages import size
+from nbckpt.verbs.pages import as_json, size
 from nbckpt.verbs.planning import plan_notebook, plan_page, plan_run
 from nbckpt.verbs.resolving import read_said, resolve
 from nbckpt.verbs.starting import LineParser, read_start, words_of
@@ -179,7 +178,7 @@ def _audit(session: Session, words: list[str]) -> str:
     with calling(session, "audit", words, "run", "--verify") as call:
         found = audit(call.reader, call.run(), verify=call.told.verify)
         if call.told.json:
-            return json.dumps(found, indent=2)
+            return as_json(found)
         return text(audited.title_of(found), audited.sections(found))
 
 
@@ -187,7 +186,7 @@ def _handover(session: Session, words: list[str]) -> str:
     """Print the page from which somebody else goes on."""
     with calling(session, "handover", words, "run") as call:
         found = handover(call.reader, call.run())
-        return json.dumps(found, indent=2) if call.told.json else handover_text(found)
+        return as_json(found) if call.told.json else handover_text(found)
 
 
 def _finish(session: Session, words: list[str]) -> str:

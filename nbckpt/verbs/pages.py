@@ -7,15 +7,19 @@ same page with colours and boxes.
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nbckpt.runs.moments import local
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 KILO = 1000
+JSON_VERSION = 1
+"""Raised when a key of an answer goes away or gets another meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,26 @@ def printable(text: str) -> str:
         Line breaks and tabs stay.
     """
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def as_json(data: Any, indent: int | None = 2) -> str:
+    """Return an answer as JSON, with the version of its shape.
+
+    Parameters
+    ----------
+    data : dict or list of dict
+        What a verb found.
+    indent : int or None, optional
+        None: in one line.
+
+    Returns
+    -------
+    str
+        Each of the dicts begins with ``schema_version``.
+    """
+    parts = data if isinstance(data, list) else [data]
+    told = [{"schema_version": JSON_VERSION, **part} for part in parts]
+    return json.dumps(told if isinstance(data, list) else told[0], indent=indent)
 
 
 def as_html(text: str) -> str:

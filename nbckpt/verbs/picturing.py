@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.verbs import graph as graphs
-from nbckpt.verbs import overview, sizes, status
+from nbckpt.verbs import overview, pages, sizes, status
 from nbckpt.verbs import timeline as timelines
 from nbckpt.verbs.calling import calling
 from nbckpt.verbs.documents import Section
@@ -75,7 +74,7 @@ def illustrations(reader: Reader, run: RunRecord) -> list[Section]:
 
 def _said(data: Any, shown: Shown, *, as_json: bool) -> str | Shown:
     """Return an answer as the user asked for it."""
-    return json.dumps(data, indent=2) if as_json else shown
+    return pages.as_json(data) if as_json else shown
 
 
 def shown_timeline(data: timelines.Timeline) -> Shown:
