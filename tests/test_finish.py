@@ -158,6 +158,24 @@ def test_audit_names_the_first_line_that_was_changed(
     assert "BROKEN: line 2 is changed" in shown
 
 
+def test_audit_names_a_record_that_was_changed_behind_its_back(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is left out of the audit; the key that was sent stands in the history."""
+    sent = {"effect": "charge", "key": "k-9"}
+    path = f"effect/{RUN}/pay/k-9"
+    put(store, path, {"key": "k-9", "state": "done"})
+    event = Event(9.0, "intent", "pay", detail=sent)
+    store.transact(lambda tx: lines.add_line(tx, RUN, event))
+    assert audit(Reader(store), run_of(store), verify=True)["chain"]["broken"] == ""
+    store.transact(lambda tx: tx._cache.set(path, b"\0" * 40))
+    found = audit(Reader(store), run_of(store), verify=True)
+    assert "k-9" in found["keys"]
+    assert "effect" not in {*filter(found["records"].get, found["records"])}
+    shown = told(capsys, "audit", RUN, "--verify", code=1)
+    assert f"BROKEN: the record {path} is damaged" in shown
+
+
 class Seen(HTMLParser):
     """The tags and the text of a page."""
 

@@ -46,7 +46,7 @@ FORMS = ("text", "json", "html", "markdown")
 @click.option("--format", "form", type=click.Choice(FORMS), default="text")
 @click.option("--output", metavar="FILE", default="", help="Write it there.")
 @click.option(
-    "--verify", is_flag=True, help="Read the history again; 1 if it is broken."
+    "--verify", is_flag=True, help="Read all again; 1 if it is not as written."
 )
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option("--html", "form", flag_value="html", help="With pictures, in one file.")
@@ -57,7 +57,8 @@ def audit_command(
     """Say what a run did: each step, its evidence, each key sent, who said what.
 
     From the records alone, not from reports. --verify recomputes the digests that chain
-    the lines of the history, and names the first that is missing, changed or moved.
+    the lines of the history, and names the first that is missing, changed or moved; and
+    it names a record that is not as it was written.
 
     \b
     nbckpt audit etl-1
@@ -74,7 +75,7 @@ def audit_command(
         click.echo(said, nl=False)
     broken = data["chain"]["broken"]
     if broken:
-        click.echo(f"nbckpt: the history is broken: {printable(broken)}", err=True)
+        click.echo(f"nbckpt: not as it was written: {printable(broken)}", err=True)
     return 1 if broken else 0
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from nbckpt import __version__
 from nbckpt.records import Evidence
 from nbckpt.runs.lines import broken
-from nbckpt.verbs.dossier import Dossier, read
+from nbckpt.verbs.dossier import Dossier, damaged, read
 
 if TYPE_CHECKING:
     from nbckpt.records import Event, RunRecord
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 OF_STEPS = {"started", "completed", "skipped", "plan", "surveyed", "failed"}
 """Kinds of lines that tell of the ordinary course of steps."""
+SENDING = {"intent", "done"}
+"""Kinds of lines that tell of an effect."""
 KEYS = ("key", "idempotency_key")
 
 
@@ -55,7 +57,7 @@ class Chain(TypedDict):
     verified: bool
     """Whether every line was read again."""
     broken: str
-    """The first line that is missing, changed or out of order."""
+    """The first line that is missing, changed or out of order, else a damaged record."""
 
 
 class Line(TypedDict):
@@ -123,7 +125,7 @@ def audit(
         audited_at=time.time(),
         versions=_versions(run),
         steps=[_step(dossier, step, history) for step in dossier.status["steps"]],
-        keys=sorted({k for e in dossier.other("effect") if (k := key_of(e))}),
+        keys=_keys(dossier),
         records=dossier.others,
         events=[line for line in history if line["kind"] not in OF_STEPS],
         history=history,
@@ -131,7 +133,7 @@ def audit(
             lines=dossier.head.number,
             head=dossier.head.chain,
             verified=verify,
-            broken=broken(reader.store, run.run_id) if verify else "",
+            broken=_broken(reader, run.run_id) if verify else "",
         ),
     )
 
@@ -150,6 +152,18 @@ def key_of(effect: dict[str, Any]) -> str:
         Empty if it has none.
     """
     return next((str(effect[name]) for name in KEYS if effect.get(name)), "")
+
+
+def _keys(dossier: Dossier) -> list[str]:
+    """Return all idempotency keys; lines tell of those whose record is gone."""
+    told = (event.detail for _, event in dossier.lines if event.kind in SENDING)
+    found = {key_of(one) for one in (*dossier.other("effect"), *told)}
+    return sorted(found - {""})
+
+
+def _broken(reader: Reader, run_id: str) -> str:
+    """Return what is not as it was written."""
+    return broken(reader.store, run_id) or damaged(reader, run_id)
 
 
 def _versions(run: RunRecord) -> dict[str, str]:

@@ -156,7 +156,7 @@ def _said(record: dict[str, Any]) -> str:
 
 def _short(name: str, value: Any) -> str:
     """Return a value as short text."""
-    if isinstance(value, float) and (name == "at" or name.endswith("_at")):
+    if isinstance(value, float) and name.endswith(("at", "deadline")):
         return moment(value)
     if isinstance(value, dict) and "at" in value:
         value = {**value, "at": _short("at", value["at"])}

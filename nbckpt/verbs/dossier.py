@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nbckpt.errors import StoreDamaged
 from nbckpt.runs import lines
 from nbckpt.verbs.status import Status, StepStatus, status
 
@@ -55,7 +56,7 @@ def read(reader: Reader, run: RunRecord) -> Dossier:
     Returns
     -------
     Dossier
-        As of now; damaged records are left out, and `nbckpt.runs.lines.broken` names lines.
+        As of now; damaged records are left out, see `damaged` and `lines.broken`.
     """
     run_id = run.run_id
     return Dossier(
@@ -83,6 +84,32 @@ def _others(reader: Reader, run_id: str) -> dict[str, list[dict[str, Any]]]:
             if isinstance(row, dict)
         ]
     return found
+
+
+def damaged(reader: Reader, run_id: str) -> str:
+    """Return the first record of a run that is not as it was written.
+
+    Parameters
+    ----------
+    reader : Reader
+        Its store.
+    run_id : str
+        The run.
+
+    Returns
+    -------
+    str
+        Empty if there is none; lines of the history and bulk bytes are not looked at.
+    """
+    kinds = _kinds(reader, run_id) - BULK - {"history"}
+    for key in reader.store.keys(""):
+        kind, _, rest = key.partition("/")
+        if kind in kinds and rest.split("/")[0] == run_id:
+            try:
+                reader.store.get(key)
+            except StoreDamaged:
+                return f"the record {key} is damaged"
+    return ""
 
 
 def _kinds(reader: Reader, run_id: str) -> set[str]:
