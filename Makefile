@@ -20,7 +20,7 @@ LONG_BROWSER := tests/browser/test_quickstart.py
 KEPT := docs/notebooks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit sample notebooks docs browser endurance bench kill-all clean
+.PHONY: help demo test lint unit sample notebooks docs browser endurance pictures bench kill-all clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ docs: $(VENV)/docs.stamp $(KEPT)/.stamp ## the documents, in build/docs; a broke
 
 browser: $(VENV)/test.stamp ## JupyterLab and Notebook 7 in Chromium; pictures in build/shots
 	$(BIN)/python -m pytest -n 2 tests/browser --ignore $(LONG_BROWSER)
+
+pictures: $(VENV)/test.stamp ## the pictures of the README, of a run that is killed
+	$(BIN)/python -m tests.browser.pictures
 
 bench: $(VENV)/test.stamp ## cost of a step, as multiples of the plain way
 	$(BIN)/python -m tests.bench

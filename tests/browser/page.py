@@ -7,7 +7,7 @@ import re
 import signal
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +73,8 @@ class NotebookPage:
         Folder for pictures of the page.
     """
 
+    size: ClassVar[dict[str, Any]] = {"viewport": {"width": 1200, "height": 900}}
+
     def __init__(
         self, browser: Browser, server: Server, app: str, notebook: str, shots: Path
     ) -> None:
@@ -81,7 +83,7 @@ class NotebookPage:
         self.app = app
         self._notebook = notebook
         self.shots = shots
-        self.page: Page = browser.new_page(viewport={"width": 1200, "height": 900})
+        self.page: Page = browser.new_page(**self.size)
         self.page.set_default_timeout(SECONDS)
         self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.console.append(str(error)))

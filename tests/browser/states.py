@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 COMMAND = [sys.executable, "-c", "from nbckpt.cli import main; main()"]
 
 
-def states(folder: Path) -> dict[str, str]:
+def states(folder: Path, name: str = "job.ipynb") -> dict[str, str]:
     """Return the state of each step of the notebook of a test."""
     asked = subprocess.run(
-        [*COMMAND, "status", str(folder / "job.ipynb"), "--json"],
+        [*COMMAND, "status", str(folder / name), "--json"],
         capture_output=True,
         check=False,
     )
