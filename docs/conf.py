@@ -17,7 +17,7 @@ project = "nbckpt"
 version = release = __version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "alabaster"
-nb_execution_mode = "off"  # tests/test_guides.py runs the blocks
+nb_execution_mode = "off"  # make notebooks has run them
 myst_heading_anchors = 3
 autodoc_typehints = "none"
 napoleon_use_param = False

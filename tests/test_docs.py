@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import socket
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+OVERVIEW = (ROOT / "docs/overview.md").read_text("utf-8")
 DISCIPLINE = (ROOT / "docs/discipline.md").read_text("utf-8")
 OFF = ("skip", "xfail")
 """Marks of tests that show nothing."""
@@ -74,9 +76,9 @@ def names_of(requirements: list[str]) -> set[str]:
     return {re.split(r"[<>=\[; ]", each)[0] for each in requirements}
 
 
-def test_readme_lists_every_option_of_a_step() -> None:
+def test_overview_lists_every_option_of_a_step() -> None:
     words = re.findall(
-        r"--[a-z-]+", "\n".join(first_columns(section(README, "A step")))
+        r"--[a-z-]+", "\n".join(first_columns(section(OVERVIEW, "A step")))
     )
     options = [
         text for action in step_parser()._actions for text in action.option_strings
@@ -85,14 +87,14 @@ def test_readme_lists_every_option_of_a_step() -> None:
     assert sorted(words) == sorted(options)
 
 
-def test_readme_lists_every_call_of_a_notebook() -> None:
-    cells = first_columns(section(README, "Calls"))
+def test_overview_lists_every_call_of_a_notebook() -> None:
+    cells = first_columns(section(OVERVIEW, "Calls"))
 
     assert sorted(re.findall(r"\w+", " ".join(cells))) == sorted(nbckpt.HOMES)
 
 
-def test_readme_lists_every_command() -> None:
-    listed = re.findall(r"`([a-z]+)[ A-Z]*`", section(README, "Commands"))
+def test_overview_lists_every_command() -> None:
+    listed = re.findall(r"`([a-z]+)[ A-Z]*`", section(OVERVIEW, "Commands"))
 
     assert set(commands.commands) <= set(listed)
 
@@ -134,11 +136,23 @@ def test_changelog_tells_of_the_next_release() -> None:
     assert "## [Unreleased]" in CHANGELOG
 
 
-def test_readme_says_where_the_state_lives_and_what_is_atomic() -> None:
-    told = section(README, "Where things are kept")
+def test_overview_says_where_the_state_lives_and_what_is_atomic() -> None:
+    told = section(OVERVIEW, "Where things are kept")
 
     for word in ("`.nbckpt/`", "diskcache", "run and step", "one\ntransaction"):
         assert word in told
+
+
+@pytest.mark.parametrize("name", ["panel.png", "terminal.svg"])
+def test_picture_of_the_readme_is_small_and_tells_nothing_of_a_machine(
+    name: str,
+) -> None:
+    content = (ROOT / "docs" / name).read_bytes()
+
+    assert f"](docs/{name})" in README
+    assert len(content) < 60_000
+    for word in (b"/tmp", b"/home", b"/root", b"://", socket.gethostname().encode()):
+        assert word not in content.replace(b"http://www.w3.org", b"")
 
 
 def test_no_cell_of_the_discipline_is_empty() -> None:

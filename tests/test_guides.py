@@ -16,31 +16,14 @@ import nbckpt
 from nbckpt.cli import FAMILIES, commands
 from nbckpt.plan import step_parser
 from nbckpt.verbs.notebook import VERBS
-from tests.notebook import opened
+from tests import pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DOCS = Path(__file__).parents[1] / "docs"
 NOTEBOOKS = DOCS.parent / "notebooks"
-GUIDES = ("tutorial", "concepts", "howto")
-PAGES = ("commands", "magics", "names", "exit-codes")
-
-
-def blocks(page: str, language: str) -> list[str]:
-    """Return the code blocks of a page."""
-    text = (DOCS / f"{page}.md").read_text("utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-
-
-def called() -> list[str]:
-    """Return each ``nbckpt`` line of the guides, blocks and text."""
-    found = []
-    for page in GUIDES:
-        text = (DOCS / f"{page}.md").read_text("utf-8")
-        lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
-        found += [*lines, *re.findall(r"`(nbckpt [^`]+)`", text)]
-    return sorted({line for line in found if line.startswith("nbckpt ")})
+REFERENCE = ("commands", "magics", "names", "exit-codes")
 
 
 @pytest.fixture(scope="module")
@@ -53,35 +36,16 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
     module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.write(folder)
-    yield {name: (folder / f"{name}.md").read_text("utf-8") for name in PAGES}
+    yield {name: (folder / f"{name}.md").read_text("utf-8") for name in REFERENCE}
     sys.modules.pop("reference", None)
 
 
-def test_tutorial_runs_and_its_steps_are_skipped_in_the_next_kernel(
-    tmp_path: Path,
-) -> None:
-    cells = blocks("tutorial", "python")
-    assert len(cells) > 5
-    with opened(tmp_path) as notebook:
-        for source in cells:
-            notebook.run(source)
-        assert {notebook.decision(step) for step in ("load", "total")} == {"Run"}
-        notebook.restart()
-        for source in cells:
-            notebook.run(source)
-        assert {notebook.decision(step) for step in ("load", "total")} == {"Skip"}
-
-
-def test_blocks_of_the_guides_are_python_or_of_a_shell() -> None:
-    for page in GUIDES:
-        text = (DOCS / f"{page}.md").read_text("utf-8")
-        assert set(re.findall(r"^```(.+)$", text, re.MULTILINE)) <= {"python", "sh"}
-
-
-@pytest.mark.parametrize("line", called())
+@pytest.mark.parametrize(
+    "line", sorted({line for page in pages.PAGES for line in pages.commands(page)})
+)
 def test_command_of_a_guide_exists_with_its_options(line: str) -> None:
     verb, *words = shlex.split(line, comments=True)[1:]
-    if verb == "VERB":
+    if verb in {"VERB", "--help"}:
         return
     command = commands.commands[verb]
     context = click.Context(command, resilient_parsing=True)
@@ -89,12 +53,12 @@ def test_command_of_a_guide_exists_with_its_options(line: str) -> None:
     assert left == []
 
 
-@pytest.mark.parametrize("page", GUIDES)
-def test_file_that_a_guide_links_to_exists(page: str) -> None:
-    text = (DOCS / f"{page}.md").read_text("utf-8")
-    links = re.findall(r"\]\(([^)#:]+)\)", text)
-    generated = {f"reference/{name}.md" for name in PAGES}
-    assert all(link in generated or (DOCS / link).is_file() for link in links), links
+@pytest.mark.parametrize("page", pages.PAGES)
+def test_file_that_a_page_links_to_exists(page: str) -> None:
+    generated = {f"reference/{name}.md" for name in REFERENCE}
+    folder = (pages.ROOT / page).parent
+    for link in pages.links(page):
+        assert link in generated or (folder / link).exists(), link
 
 
 def test_each_notebook_is_a_page_of_the_documents() -> None:
