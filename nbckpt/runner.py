@@ -106,7 +106,8 @@ class Runner:
         self.last[step.name] = decision
         if isinstance(decision, Stop):
             self.session.journal.note("stopped", step.name, decision.reason)
-            raise StopForHuman(f"step {step.name}: {decision.reason}", decision.remedy)
+            remedy = decision.remedy.replace("STEP", step.name)
+            raise StopForHuman(f"step {step.name}: {decision.reason}", remedy)
         if isinstance(decision, Run):
             self._start(step, body, situation, decision.reason)
             return True
