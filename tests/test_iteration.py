@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nbckpt.codecs import canonical
 from nbckpt.errors import BadStep
 from nbckpt.loops import begun
 
@@ -444,3 +445,58 @@ for item in nbckpt.items(range({count}), every={part // 2}):
         sys.setprofile(None)
     first, last = seen[2] - seen[1], seen[-1] - seen[-2]
     assert last < first * 1.05
+
+
+ORDERS = """class Order:
+    rate = {rate}
+    def __init__(self, number):
+        self.number = number
+    def __eq__(self, other):
+        return self.number == other
+orders = [Order(n) for n in range(4)]"""
+BY_NUMBER = ", key=lambda order: order.number"
+
+
+def numbers(notebook: Notebook) -> list[int]:
+    return [order.number for order in worked(notebook)]
+
+
+def test_what_a_body_does_to_the_class_of_its_items_makes_no_item_another(
+    notebook: Notebook,
+) -> None:
+    """A kernel that resumes the loop begins with the class as it was at first."""
+    source = cell("orders", BY_NUMBER, "    type(item).rate += 1")
+    notebook.run(ORDERS.format(rate=1))
+    notebook.names["stop"] = 2
+    assert isinstance(notebook.error(source), ZeroDivisionError)
+    notebook.restart()
+    prepare(notebook)
+    notebook.run(ORDERS.format(rate=1))
+    notebook.run(source)
+    assert numbers(notebook) == [2, 3]
+
+
+def test_items_whose_class_was_edited_are_worked_on_again(notebook: Notebook) -> None:
+    source = cell("orders", BY_NUMBER)
+    notebook.run(ORDERS.format(rate=1))
+    fail_at(notebook, 2, source)
+    notebook.run(ORDERS.format(rate=2))
+    notebook.run(source)
+    assert numbers(notebook) == [0, 1, 2, 3]
+
+
+def test_class_of_many_items_is_looked_through_once(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked: list[str] = []
+    walk = canonical.Canon._walk
+
+    def counted(self: Any, definition: type) -> Any:
+        walked.append(definition.__name__)
+        return walk(self, definition)
+
+    monkeypatch.setattr(canonical.Canon, "_walk", counted)
+    notebook.run(ORDERS.format(rate=1).replace("range(4)", "range(40)"))
+    notebook.run(cell("orders", BY_NUMBER))
+    assert len(worked(notebook)) == 40
+    assert 0 < len(walked) < 10

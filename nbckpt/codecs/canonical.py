@@ -37,6 +37,10 @@ HIDDEN = {
 }  # fmt: skip
 
 
+Classes = dict[int, tuple[type, Any, "Canon"]]
+"""Id of a class → the class, which so keeps its id; its reduction; what that rests on."""
+
+
 class TooLarge(Exception):
     """A stream passed its limit."""
 
@@ -68,6 +72,8 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
         The notebook's names.
     memo : bool
         Whether to remember what was met; needed for values that hold themselves.
+    classes : dict, optional
+        As of `Canonical`.
 
     Attributes
     ----------
@@ -79,11 +85,18 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
         Type of a part whose value can't be told; empty if there is none.
     """
 
-    def __init__(self, namespace: Namespace, *, memo: bool = False) -> None:
+    def __init__(
+        self,
+        namespace: Namespace,
+        *,
+        memo: bool = False,
+        classes: Classes | None = None,
+    ) -> None:
         self._hash = _Hash()
         super().__init__(self._hash, protocol=5, buffer_callback=self._buffer)
         self.fast = not memo
         self._namespace = namespace
+        self._classes: Classes = {} if classes is None else classes
         self.reached: set[str] = set()
         self.modules: set[str] = set()
         self.unknown = ""
@@ -120,13 +133,17 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
 
     def _sub(self, value: Any) -> str:
         """Return the digest of a part of its own."""
-        inner = Canon(self._namespace)
+        inner = Canon(self._namespace, classes=self._classes)
         inner._open = self._open
         found = inner.digest(value)
+        self._take(inner)
+        return found
+
+    def _take(self, inner: Canon) -> None:
+        """Take over what a part rests on."""
         self.reached |= inner.reached
         self.modules |= inner.modules
         self.unknown = self.unknown or inner.unknown
-        return found
 
     def reducer_override(self, obj: Any) -> Any:
         """Return the canonical reduction of a value that is no plain container."""
@@ -154,6 +171,18 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
             return described("class", definition.__module__, name)
         if id(definition) in self._open:
             return described("class", name)
+        if self._open:
+            return self._walk(definition)
+        known = self._classes.get(id(definition))
+        if known is None:
+            inner = Canon(self._namespace, classes=self._classes)
+            known = (definition, inner._walk(definition), inner)
+            self._classes[id(definition)] = known
+        self._take(known[2])
+        return known[1]
+
+    def _walk(self, definition: type) -> Any:
+        """Reduce a class of the notebook to its definition."""
         self._open.add(id(definition))
         try:
             parts = [
@@ -164,7 +193,7 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
             bases = [self._sub(base) for base in definition.__bases__]
         finally:
             self._open.discard(id(definition))
-        return described("class", name, bases, parts)
+        return described("class", definition.__qualname__, bases, parts)
 
     def _function(self, function: types.FunctionType) -> Any:
         """Reduce a function to its name, or to its code if the notebook made it."""
@@ -237,14 +266,19 @@ class Canonical:
         Any value.
     namespace : dict
         The notebook's names.
+    classes : dict, optional
+        Remembers the notebook's classes over many values: each counts as it was when it
+        was met first, whatever becomes of it meanwhile.
     """
 
-    def __init__(self, value: Any, namespace: Namespace) -> None:
-        canon = Canon(namespace)
+    def __init__(
+        self, value: Any, namespace: Namespace, classes: Classes | None = None
+    ) -> None:
+        canon = Canon(namespace, classes=classes)
         try:
             self.digest = canon.digest(value)
         except (ValueError, RecursionError, pickle.PicklingError, TooLarge):
-            canon = Canon(namespace, memo=True)
+            canon = Canon(namespace, memo=True, classes=classes)
             self.digest = self._with_memo(canon, value)
         self.unknown = canon.unknown
         self.reached = frozenset(canon.reached)

@@ -13,6 +13,7 @@ from nbckpt.errors import BadStep
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from nbckpt.codecs.canonical import Classes
     from nbckpt.current import Place
     from nbckpt.loops.ledger import Ledger
 
@@ -45,6 +46,7 @@ class Source(Generic[T]):
         self._place = place
         self._hidden = place.session.secrets()
         self._seen: dict[str, None] = {}
+        self._classes: Classes = {}
 
     @property
     def keys(self) -> list[str]:
@@ -101,7 +103,7 @@ class Source(Generic[T]):
 
     def _digest(self, item: T) -> str:
         """Return the key of an item that has no better one."""
-        found = Canonical(item, self._place.session.namespace)
+        found = self._canonical(item)
         if found.unknown:
             raise self._bad(
                 f"an item holds a {found.unknown}, which has no lasting content",
@@ -113,8 +115,16 @@ class Source(Generic[T]):
         """Return the digest of an item's value; empty if its key says it all, or none can."""
         if self._key is None and type(item) in ITSELF:
             return ""
-        found = Canonical(item, self._place.session.namespace)
+        found = self._canonical(item)
         return "" if found.unknown else found.digest
+
+    def _canonical(self, item: T) -> Canonical:
+        """Return the digest of an item; its classes count as they were at first sight.
+
+        So they do in the kernel that resumes the loop: what the body does to a class
+        while the loop runs is not there when the loop begins.
+        """
+        return Canonical(item, self._place.session.namespace, self._classes)
 
     def _bad(self, what: str, remedy: str) -> BadStep:
         """Return the error for items that can't be told apart."""
