@@ -90,7 +90,7 @@ def completion(
         attempt=attempt.attempt,
         token=attempt.token,
         order=attempt.order,
-        fingerprint=_fingerprint(running, touched, names, session),
+        fingerprint=_fingerprint(running, touched, work, session),
         evidence=_evidence(running, touched, session),
         contents=replace(contents, values=values),
         started_at=running.started,
@@ -223,7 +223,7 @@ def _digests(names: list[str], session: Session) -> dict[str, Value]:
 
 
 def _fingerprint(
-    running: Running, touched: Touched, names: list[str], session: Session
+    running: Running, touched: Touched, work: Work, session: Session
 ) -> Fingerprint:
     """Return a step's fingerprint with what only its run could tell."""
     before, after = running.around, ambient.streams()
@@ -232,7 +232,7 @@ def _fingerprint(
     random = session.seeding.digests(sorted(moved), running.around)
     if running.body.reads.seeds:
         session.seeding.mark(moved)
-    found, implied = running.fingerprint, _implied(running, names, session)
+    found, implied = running.fingerprint, _implied(running, work, session)
     modules, versions = session.inputs.grounds(implied)
     return replace(
         found,
@@ -245,15 +245,15 @@ def _fingerprint(
     )
 
 
-def _implied(running: Running, names: list[str], session: Session) -> dict[str, str]:
+def _implied(running: Running, work: Work, session: Session) -> dict[str, str]:
     """Return what changed names held before, where the source does not bind them.
 
     They are bound again when the step is skipped, which is right only on top of what
     the step had found. Of a name that no alias or function explains only the outcome
     is known: the step is then skipped if it would change nothing.
     """
-    left_out = {*_bound(running, session), *running.step.ignore}
-    held = [name for name in names if name in running.before.parts]
+    left_out = {*work.binds, *running.step.ignore}
+    held = [name for name in work.changes.names if name in running.before.parts]
     return {
         name: running.aliases.get(name) or session.inputs.value(name).digest
         for name in held

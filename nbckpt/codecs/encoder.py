@@ -213,11 +213,11 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         """Reduce a class: by name, or by value where it is what is being kept."""
         if not definitions.is_notebook(definition, self._namespace):
             return super().reducer_override(definition)
-        if self._is_kept(definition):
-            self.links.add(id(definition))
-            is_kept = definitions.is_named(definition, self._namespace)
-            return definitions.reduce_class(definition, is_kept=is_kept)
-        return self._by_name(definition)
+        is_named = definitions.is_named(definition, self._namespace)
+        if is_named and not self._is_root(definition):
+            return self._by_name(definition)
+        self.links.add(id(definition))
+        return definitions.reduce_class(definition, is_kept=is_named)
 
     def _reduce_function(self, function: types.FunctionType) -> Any:
         """Reduce a function: by name, or by value where it is what is being kept."""
@@ -235,10 +235,12 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
 
     def _is_kept(self, definition: Any) -> bool:
         """Tell whether a definition travels by value: it is kept here, or has no name."""
-        owner = definition.__qualname__.partition(".")[0]
-        return owner in self._roots or not definitions.is_named(
-            definition, self._namespace
-        )
+        is_named = definitions.is_named(definition, self._namespace)
+        return self._is_root(definition) or not is_named
+
+    def _is_root(self, definition: Any) -> bool:
+        """Tell whether a definition stands under one of the names that are kept here."""
+        return definition.__qualname__.partition(".")[0] in self._roots
 
     def _reduce_other(self, obj: Any) -> Any:
         """Reduce a shared object, a handle, a cached function, or any other object."""
