@@ -61,6 +61,7 @@ def _draw(page: Page) -> None:
     """Draw a page on a terminal."""
     from rich import box
     from rich.console import Console
+    from rich.table import Column
     from rich.table import Table as Drawn
     from rich.text import Text
 
@@ -69,7 +70,9 @@ def _draw(page: Page) -> None:
         if isinstance(part, str):
             console.print(Text(printable(part)), soft_wrap=True)
             continue
-        drawn = Drawn(*part.head, box=box.SIMPLE_HEAD, pad_edge=False)
+        # A path or an error that is too long goes on in the next line, whole.
+        columns = (Column(name, overflow="fold") for name in part.head)
+        drawn = Drawn(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
         for row in part.rows:
             cells = map(printable, row)
             drawn.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in cells))

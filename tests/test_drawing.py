@@ -1,0 +1,73 @@
+"""Answers on a terminal hold all that they hold elsewhere."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from nbckpt.verbs import drawing
+from nbckpt.verbs.pages import Table, plain
+
+if TYPE_CHECKING:
+    import pytest
+
+    from nbckpt.verbs.pages import Page
+
+PAGE: Page = [
+    "run etl-1: [bold]failed[/bold]",
+    "",
+    Table(
+        ("step", "state", "note"),
+        [("load", "completed", "out/" + "deep/" * 20 + "orders.parquet"),
+         ("fit\x1b[2J", "failed", "ValueError: " + "x" * 90)],
+    ),
+]  # fmt: skip
+
+
+class Out(io.StringIO):
+    """A terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, *, as_json: bool = False) -> str:
+    """Return what is written to a narrow terminal."""
+    for name in ("NO_COLOR", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": "60"}.items():
+        monkeypatch.setenv(name, value)
+    out = Out()
+    monkeypatch.setattr(sys, "stdout", out)
+    drawing.answer({"run": "etl-1"}, lambda _: PAGE, as_json=as_json)
+    return out.getvalue()
+
+
+def letters(text: str) -> str:
+    """Return a text without colours, lines of boxes, blanks and line breaks."""
+    return re.sub(r"\x1b\[[0-9;]*m|[\s\u2500-\u257f]", "", text)
+
+
+def test_narrow_terminal_cuts_nothing_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = answered(monkeypatch)
+    assert "\u2026" not in shown
+    assert sorted(letters(shown)) == sorted(letters(plain(PAGE)))
+
+
+def test_states_have_colours_and_texts_steer_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = answered(monkeypatch)
+    assert "\x1b[32mcompleted" in shown
+    assert "\x1b[31mfailed" in shown
+    assert "\x1b[2J" not in shown
+    assert "[bold]failed[/bold]" in shown
+
+
+def test_json_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = answered(monkeypatch, as_json=True)
+    assert told == '{\n  "schema_version": 1,\n  "run": "etl-1"\n}\n'
