@@ -51,7 +51,7 @@ OLD = json.dumps(
 )
 STEPS = [
     "%%step load-the-orders --reads orders.csv",
-    "%%step cell-3",
+    "%%step load-the-orders-2",
     "%%step clean",
     "%%step writer --writes out/clean.csv --drop writer",
     "%%step result",
@@ -141,7 +141,33 @@ def test_handle_that_no_other_cell_names_is_dropped() -> None:
 
 def test_timed_cell_keeps_its_magic_below_the_step() -> None:
     found = propose(cells("c %%time\nx = work()")).after
-    assert found[-1].source == "%%step cell-1\n%%time\nx = work()"
+    assert found[-1].source == "%%step x\n%%time\nx = work()"
+
+
+def test_files_of_a_timed_cell_are_seen() -> None:
+    assert first_lines("c %%time\ndf.to_csv('a.csv')") == [
+        "%%step cell-1 --writes a.csv"
+    ]
+
+
+def test_cell_without_a_name_of_its_own_is_named_after_its_section() -> None:
+    text = "m # Load\nc work()\nc work()\nm # Fit\nc x = work()\nc work()"
+    named = ["load", "load-2", "fit", "fit-2"]
+    assert first_lines(text) == [f"%%step {name}" for name in named]
+
+
+def test_variable_of_a_comprehension_names_no_step() -> None:
+    text = "c work()\nc out = [work(i, k) for i, k in {j: j for j in x}]"
+    assert first_lines(text) == ["%%step cell-1", "%%step out"]
+
+
+def test_link_to_a_notebook_stays_one(tmp_path: Path) -> None:
+    path = a_notebook(tmp_path)
+    link = tmp_path / "link.ipynb"
+    link.symlink_to(path)
+    assert annotate(link, write=True)["written"]
+    assert link.is_symlink()
+    assert "%%step" in path.read_text()
 
 
 def test_paths_with_blanks_are_quoted() -> None:
@@ -250,7 +276,7 @@ def test_page_shows_the_diff_what_to_look_at_and_how_to_write(tmp_path: Path) ->
     said = plain(annotation_page(data))
     assert "+%%step r" in said
     assert "happens again whenever the step runs again" in said
-    assert "to do it: --write" in said
+    assert f"nothing is written to {data['notebook']} yet. To do it, say the" in said
 
 
 def test_page_says_when_there_is_nothing_to_do(tmp_path: Path) -> None:

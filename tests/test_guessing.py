@@ -142,6 +142,7 @@ def test_what_is_made_of_setup_is_setup_and_of_work_is_work() -> None:
         ("df.to_csv(os.path.join('out', 'b.csv'))", [], ["out/b.csv"]),
         ("name = 'c.csv'\ndf = pd.read_csv(name)", ["c.csv"], []),
         ("df = pd.read_csv('data/' + 'c.csv')", ["data/c.csv"], []),
+        ("df = pd.read_csv('data/' + '/c.csv')", ["data/c.csv"], []),
         ("df.to_csv('b.csv'); d = pd.read_csv('b.csv')", [], ["b.csv"]),
         ("for p in paths:\n    pd.read_csv(p)", [], []),
         ("df = pd.read_csv('https://example.org/a.csv')", [], []),

@@ -26,6 +26,7 @@ By = Literal["cell", "heading"]
 LOAD = "%load_ext nbckpt"
 TIMED = ("%%time", "%%timeit", "%%capture")
 """Cell magics that a step may stand above."""
+NOT_YET = "nothing is written to {} yet. To do it, say the same with --write"
 
 
 class NewStep(TypedDict):
@@ -160,7 +161,7 @@ def _write(notebook: Path, document: dict[str, Any]) -> None:
     """Write a notebook as Jupyter does, whole and with its permissions."""
     mode = notebook.stat().st_mode
     text = json.dumps(document, indent=1, ensure_ascii=False)
-    write_whole(notebook, f"{text}\n".encode())
+    write_whole(notebook.resolve(), f"{text}\n".encode())
     notebook.chmod(mode & 0o777)
 
 
@@ -208,6 +209,7 @@ class _Reader:
         self._taken = {line.split()[0] for line in lines if line and line.split()}
         self._source = Source()
         self._heading = ""
+        self._section = ""
         self.steps: list[NewStep] = []
         self.plain: list[int] = []
 
@@ -248,7 +250,9 @@ class _Reader:
     def _name(self, cell: Cell, body: list[ast.stmt]) -> str:
         """Return a name that no other step bears: of the heading, or what the cell says."""
         heading, self._heading = slug(self._heading), ""
-        said = (heading, slug(first_comment(cell.source)), _made(body))
+        self._section = heading or self._section
+        comment = slug(first_comment(cell.source))
+        said = (heading, comment, _made(body), self._section)
         base = next(filter(None, said), f"cell-{cell.number}")
         name, count = base, 1
         while name in self._taken:
@@ -260,22 +264,28 @@ class _Reader:
 
 def _body(source: str) -> list[ast.stmt] | None:
     """Return the statements of a cell; None if it must stay plain."""
-    first = source.lstrip()
-    if first.startswith("%%") and not first.startswith(TIMED):
+    text = source.lstrip()
+    if text.startswith(TIMED):
+        text = text.partition("\n")[2]
+    elif text.startswith("%%"):
         return None
     try:
-        return parse_body(source)
+        return parse_body(text)
     except SyntaxError:
         return None
 
 
 def _made(body: list[ast.stmt]) -> str:
     """Return the last name that a cell assigns, as a name of a step."""
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    inner = {n for node in nodes if isinstance(node, ast.comprehension)
+             for n in ast.walk(node.target)}  # fmt: skip
     targets = [
         node.id
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        for node in nodes
+        if isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Store)
+        and node not in inner
     ]
     return slug(targets[-1]) if targets else ""
 
@@ -374,6 +384,6 @@ def annotation_page(data: Annotation) -> Page:
             f"  {line['step'] or 'plain cell'}, line {line['line']}: {line['what']}"
             for line in data["findings"]
         ]
-    said = "written to" if data["written"] else "nothing is written; to do it: --write;"
-    page += ["", f"{said} {data['notebook']}"]
+    is_written = "written to {}" if data["written"] else NOT_YET
+    page += ["", is_written.format(data["notebook"])]
     return page

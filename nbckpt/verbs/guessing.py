@@ -310,5 +310,5 @@ def _made(statement: ast.stmt) -> set[str]:
 
 def _kept(paths: Iterable[str | None]) -> list[str]:
     """Return the paths of which enough is known, each once."""
-    known = dict.fromkeys(path for path in paths if path)
-    return [p for p in known if "://" not in p and "\n" not in p and p[0] != "*"]
+    told = (p for p in paths if p and "://" not in p and "\n" not in p and p[0] != "*")
+    return list(dict.fromkeys(re.sub("/+", "/", path) for path in told))
