@@ -78,10 +78,14 @@ class Points:
             here = self.count == self.number
             self._write(self.log, f"{label}\n".encode())
         if here and self.when == "before":
-            os.kill(os.getpid(), self.by)
+            self._end()
         yield
         if here and self.when == "after":
-            os.kill(os.getpid(), self.by)
+            self._end()
+
+    def _end(self) -> None:
+        """End or stop this process here: a signal to all of it lets a thread run on."""
+        signal.pthread_kill(threading.get_ident(), self.by)
 
     def label(self, path: str) -> str | None:
         """Return what kind of file of the store a path is; None if it is elsewhere."""

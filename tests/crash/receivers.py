@@ -16,6 +16,7 @@ from functools import partialmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import diskcache
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
@@ -331,6 +332,7 @@ def be_impatient() -> None:
 
     crashpoints.plant(sqlite3, connect=quick)
     crashpoints.plant(writer, LOCK_TRIES=1)
+    crashpoints.plant(diskcache.Cache, _sql_retry=diskcache.Cache._sql)
 
 
 def _end_soon(former: Any, end: Callable[..., None], since: float, _: float) -> None:
