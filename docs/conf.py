@@ -17,6 +17,7 @@ project = "nbckpt"
 version = release = __version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "alabaster"
+html_theme_options = {"page_width": "1150px"}  # a line of code has 88 columns
 nb_execution_mode = "off"  # make notebooks has run them
 myst_heading_anchors = 3
 autodoc_typehints = "none"
