@@ -60,7 +60,7 @@ notebooks: $(VENV)/test.stamp ## each notebook cold, then warm in a new kernel; 
 $(KEPT)/.stamp: $(wildcard notebooks/*.ipynb)
 	$(MAKE) notebooks
 
-docs: $(VENV)/docs.stamp $(KEPT)/.stamp ## the documents, in build/docs; a broken link is an error
+docs: $(VENV)/test.stamp $(KEPT)/.stamp ## the documents, in build/docs; a broken link is an error
 	$(BIN)/sphinx-build -W -n -q --keep-going docs build/docs
 
 browser: $(VENV)/test.stamp ## JupyterLab and Notebook 7 in Chromium; pictures in build/shots
@@ -93,15 +93,11 @@ $(VENV)/examples.stamp: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[browser,examples,test]'
+	$(PIP) --editable '.[browser,docs,examples,test]'
 	$(PIP) --no-deps --upgrade --target $(VENV)/ipykernel6 'ipykernel<7'
 	$(PIP) $(TORCH) || \
 	  echo "no $(TORCH) for this machine; the tests that need it are skipped"
 	@touch $(VENV)/examples.stamp $@
-
-$(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[docs]'
-	@touch $@
 
 $(VENV)/dask.stamp: $(VENV)/test.stamp
 	$(PIP) --editable '.[dask]'
