@@ -25,6 +25,31 @@ DEFAULT = ".nbckpt"
 ELSEWHERE = "Put it on a local disk: nbckpt run --store DIR, or NBCKPT_STORE=DIR"
 
 
+STORE_OF, STORE = "NBCKPT_STORE_OF", "NBCKPT_RUN_STORE"
+"""The notebook of which ``nbckpt run`` told its kernel the store, and that store."""
+
+
+def wanted(base: Path, notebook: str) -> Path:
+    """Return the folder of a notebook's store, as the environment names it.
+
+    Parameters
+    ----------
+    base : Path
+        The notebook's folder.
+    notebook : str
+        Its absolute path; empty if it is not known.
+
+    Returns
+    -------
+    Path
+        What ``nbckpt run`` told a kernel counts for that kernel's notebook alone, not
+        for others that are run from within it.
+    """
+    is_meant = bool(notebook) and os.environ.get(STORE_OF) == notebook
+    told = os.environ.get(STORE) if is_meant else ""
+    return base / (told or os.environ.get("NBCKPT_STORE") or DEFAULT)
+
+
 def named(folder: Path, base: Path) -> str:
     """Return the folder of a store that a command would not find without its name.
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbckpt import keys
+from nbckpt import keys, places
 from nbckpt.codecs import Secrets
 from nbckpt.errors import BadNotebook
 from nbckpt.inputs.claims import Claims
@@ -18,7 +16,6 @@ from nbckpt.inputs.proofs import Paths
 from nbckpt.inputs.survey import Survey
 from nbckpt.inputs.watch import Touched, Watch
 from nbckpt.outputs import Recorder, replay
-from nbckpt.places import DEFAULT
 from nbckpt.plan import Step, doubles, planned, read_plan, twice
 from nbckpt.records import (
     Attempt,
@@ -153,9 +150,10 @@ class Session:
 
     def open_store(self) -> Store:
         """Return the notebook's store."""
-        named = self.wish.store or os.environ.get("NBCKPT_STORE")
-        folder = Path(named) if named else self.identity.base / DEFAULT
-        return Store(self.identity.base / folder, load_secret())
+        base, notebook = self.identity.base, self.identity.notebook or ""
+        named = self.wish.store
+        folder = base / named if named else places.wanted(base, str(notebook))
+        return Store(folder, load_secret())
 
     def _open_run(self) -> RunRecord:
         """Return the run, begun if need be; refuse another workflow version."""

@@ -17,7 +17,7 @@ import nbformat
 import psutil
 import pytest
 
-from nbckpt import headless
+from nbckpt import headless, places
 from nbckpt.errors import BadNotebook, BadStep, NotFound, RunHeld, StoreDamaged
 from nbckpt.headless import document, loop, passes, pinging, progress, twice
 from nbckpt.records import (
@@ -326,6 +326,19 @@ def test_notebooks_own_start_line_tells_run_version_and_store(tmp_path: Path) ->
         order.run_id, order.version, order.overlap, fresh=order.fresh, store="kept"
     )
     assert order.folder == tmp_path / "kept"
+
+
+def test_kernel_is_told_a_store_that_is_its_notebooks_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NBCKPT_STORE", "of the user")
+    order = headless.Order(tmp_path / "nb.ipynb", store=tmp_path / "theirs")
+    nothing: Any = None
+    through = loop._Loop(order, RunRecord("nb-1"), nothing, nothing, "python3")
+    told = through._environment()
+    assert told["NBCKPT_STORE"] == "of the user"
+    assert told[places.STORE] == str(tmp_path / "theirs")
+    assert told[places.STORE_OF] == str(tmp_path / "nb.ipynb")
 
 
 def test_wrong_step_line_may_stand_where_an_error_is_expected(tmp_path: Path) -> None:

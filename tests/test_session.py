@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from nbckpt import places
 from nbckpt.errors import BadStep, NotFound, RunHeld, StopForHuman
+from nbckpt.headless import Order
 from nbckpt.records import Lease, RunState
 from nbckpt.runs import journal, opening
+from nbckpt.verbs.targets import folder_of
 from tests.notebook import Notebook
 
 A, B = "%%step a\nx = 1", "%%step b\ny = 2"
@@ -143,6 +146,35 @@ def test_environment_names_run_version_and_store(
     assert run.version == "3"
     assert Path("elsewhere/records").is_dir()
     assert not Path(".nbckpt").exists()
+
+
+def test_store_of_a_run_is_that_of_its_notebook_alone(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a kernel of ``nbckpt run a.ipynb --store theirs`` that runs b.ipynb."""
+    a, b = tmp_path / "a.ipynb", tmp_path / "b.ipynb"
+    for file in (a, b):
+        write(str(file), A)
+    monkeypatch.setenv(places.STORE_OF, str(a))
+    monkeypatch.setenv(places.STORE, str(tmp_path / "theirs"))
+    monkeypatch.setenv("NBCKPT_NOTEBOOK", str(b))
+    notebook.restart()
+    notebook.run(A)
+    assert notebook.session.store.folder == tmp_path / ".nbckpt"
+    monkeypatch.setenv("NBCKPT_NOTEBOOK", str(a))
+    notebook.restart()
+    notebook.run(A)
+    assert notebook.session.store.folder == tmp_path / "theirs"
+    for target, folder in {
+        "b.ipynb": ".nbckpt",
+        "a.ipynb": "theirs",
+        "": "theirs",
+    }.items():
+        assert folder_of("", target) == tmp_path / folder
+    assert Order(b).folder == tmp_path / ".nbckpt"
+    assert Order(a).folder == tmp_path / "theirs"
+    monkeypatch.setenv("NBCKPT_STORE", "all")
+    assert Order(b).folder == tmp_path / "all"
 
 
 def test_start_line_goes_before_the_environment(

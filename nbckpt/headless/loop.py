@@ -22,7 +22,7 @@ from nbckpt.headless.passes import End, Pass, stopped_by_signals
 from nbckpt.headless.pinging import pinged
 from nbckpt.headless.placing import place
 from nbckpt.headless.progress import Progress, Say, Watch
-from nbckpt.places import DEFAULT, require_target
+from nbckpt.places import STORE, STORE_OF, require_target, wanted
 from nbckpt.plan import read_plan, step_line, wrong_lines
 from nbckpt.records import Overlap, RunRecord, RunState
 from nbckpt.runs.history import Reader
@@ -74,8 +74,8 @@ class Order:
     @property
     def folder(self) -> Path:
         """Where the store lies."""
-        named = os.environ.get("NBCKPT_STORE") or DEFAULT
-        return self.notebook.parent / (self.store or named)
+        base = self.notebook.parent
+        return base / self.store if self.store else wanted(base, str(self.notebook))
 
 
 def run(
@@ -306,7 +306,8 @@ class _Loop:
         told = {
             "NBCKPT_NOTEBOOK": str(order.notebook),
             "NBCKPT_JOB": "",
-            "NBCKPT_STORE": str(order.folder),
+            STORE_OF: str(order.notebook),
+            STORE: str(order.folder),
             "NBCKPT_RUN_ID": self._run.run_id,
             "NBCKPT_OVERLAP": "replace" if replaces else "skip",
             "NBCKPT_VERSION": order.version,

@@ -12,6 +12,7 @@ from nbckpt.errors import BadStep
 from nbckpt.headless.document import make_copy, save
 from nbckpt.headless.loop import kernel_name
 from nbckpt.headless.passes import End, Pass
+from nbckpt.places import STORE_OF
 from nbckpt.plan import read_step, step_line
 from nbckpt.runs.history import Reader
 from nbckpt.source.cells import read_sources
@@ -77,6 +78,7 @@ def _execute(notebook: Path, store: Path) -> tuple[Any, End]:
         "NBCKPT_OVERLAP",
         "NBCKPT_VERSION",
         "NBCKPT_STOP_ON_REDO",
+        STORE_OF,
     }
     environment = {
         name: text for name, text in os.environ.items() if name not in hidden

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbckpt.places import DEFAULT
+from nbckpt.places import STORE_OF, wanted
 from nbckpt.source.cells import ENDINGS
 from nbckpt.verbs.opening import choose_run
 
@@ -34,7 +34,8 @@ def store_folder(store: str, notebook: Path | None = None) -> Path:
     if store:
         return Path(store).absolute()
     beside = notebook.absolute().parent if notebook else Path.cwd()
-    return beside / (os.environ.get("NBCKPT_STORE") or DEFAULT)
+    meant = str(notebook.absolute()) if notebook else os.environ.get(STORE_OF, "")
+    return wanted(beside, meant)
 
 
 def notebook_named(target: str) -> Path | None:
