@@ -197,6 +197,18 @@ def test_done_item_whose_file_is_gone_runs_again(notebook: Notebook) -> None:
     assert worked(notebook) == [1, 3, 4, 5]
 
 
+def test_item_is_done_that_wrote_beside_its_place_and_moved_the_file(
+    notebook: Notebook,
+) -> None:
+    new = "    open(f'{item}.new', 'w').close(); "
+    source = cell(body=f"{new}os.replace(f'{{item}}.new', f'{{item}}.txt')")
+    notebook.run("import os")
+    fail_at(notebook, 3, source)
+    notebook.run("import os; os.remove('1.txt')")
+    notebook.run(source)
+    assert worked(notebook) == [1, 3, 4, 5]
+
+
 def test_files_of_items_done_before_are_evidence_of_the_step(
     notebook: Notebook,
 ) -> None:

@@ -92,16 +92,20 @@ def outputs(desk: Path, name: str) -> str:
 
 
 def test_refactoring_goes_on_at_the_file_in_flight(desk: Path) -> None:
-    folder = desk / "out/refactor"
+    folder, first = desk / "out/refactor", {}
 
     def is_middle() -> bool:
-        files = [path for path in folder.glob("*.py") if path.stat().st_mtime_ns]
-        moved = sum("lib.text" in path.read_text("utf-8") for path in files)
-        return 20 < moved < 180
+        first.clear()
+        files = sorted(folder.glob("*.py"))
+        moved = [path for path in files if "lib.text" in path.read_text("utf-8")]
+        first.update({path: path.stat().st_ino for path in moved[:10]})
+        return 60 < len(moved) < 180
 
     code, out = run_and_kill(desk, "refactor_200_files", is_middle)
     assert code == 0, out
     assert "died in step rewrite" in out
+    # Each is moved to its place when it is rewritten: it would be another file.
+    assert {path: path.stat().st_ino for path in first} == first
     assert "200 files compile, 0 have the old import" in outputs(
         desk, "refactor_200_files"
     )
@@ -180,6 +184,16 @@ def test_migration_is_whole_and_told_once(
     assert "0 customers without a split name" in outputs(desk, "migration")
 
 
+def attempts_of(desk: Path, name: str) -> dict[str, tuple[int, str]]:
+    """Return how often each step of a notebook was attempted, and how it stands."""
+    if not (desk / ".nbckpt/records/cache.db").exists():
+        return {}
+    store = Store(desk / ".nbckpt", load_secret())
+    found = Reader(store).attempts(f"{name}-1")
+    store.close()
+    return {step: (one.attempt, str(one.state)) for step, one in found.items()}
+
+
 def test_night_that_is_started_twice_runs_once(desk: Path) -> None:
     starts = [
         subprocess.Popen(
@@ -194,18 +208,27 @@ def test_night_that_is_started_twice_runs_once(desk: Path) -> None:
     told = [start.communicate(timeout=240)[0] for start in starts]
     codes = sorted(start.returncode for start in starts)
     assert codes in ([0, 0], [0, 4]), told
-    store = Store(desk / ".nbckpt", load_secret())
-    attempts = Reader(store).attempts("nightly-1")
-    store.close()
-    assert {name: attempt.attempt for name, attempt in attempts.items()} == {
-        "fetch": 1,
-        "totals": 1,
-        "report": 1,
-    }
+    tried = {step: often for step, (often, _) in attempts_of(desk, "nightly").items()}
+    assert tried == {"fetch": 1, "totals": 1, "report": 1}
 
 
 def test_night_of_another_version_stops_for_a_person(desk: Path) -> None:
-    assert nbckpt(desk, "run", "nightly.ipynb").returncode == 0
+    """The first one is killed in its report, a pipe that nobody reads, and goes on."""
+    report = desk / "out/nightly/report.txt"
+    report.parent.mkdir(parents=True)
+    os.mkfifo(report)
+
+    def is_middle() -> bool:
+        runs = attempts_of(desk, "nightly").get("report") == (1, "running")
+        if runs:
+            report.unlink()
+        return runs
+
+    code, out = run_and_kill(desk, "nightly", is_middle)
+    assert (code, "died in step report" in out) == (0, True), out
+    tried = {step: often for step, (often, _) in attempts_of(desk, "nightly").items()}
+    assert tried == {"fetch": 1, "totals": 1, "report": 2}
+    assert report.read_text("utf-8").startswith("total ")
     path = desk / "nightly.ipynb"
     path.write_text(
         path.read_text("utf-8").replace("--version 3", "--version 4"), "utf-8"

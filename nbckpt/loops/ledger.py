@@ -70,7 +70,8 @@ class Ledger:
         self.done: dict[str, Done] = {}
         self.every = every
         self.earlier: LoopRecord | None = None
-        self._journal = place.session.journal
+        session = place.session
+        self._journal = session.journal
         self._lock = threading.RLock()
         self._errors: dict[str, ItemError] = {}
         self._row = Row(0)
@@ -83,7 +84,7 @@ class Ledger:
         self._saved: Saved | None = None
         self._next: tuple[str, Any] | None = None
         self._inside: dict[str, str] = {}
-        self._noticed = Noticed(place.session.watch.touched)
+        self._noticed = Noticed(session.watch.touched, session.paths.locate)
         attempt = place.attempt
         self.record = LoopRecord(
             run_id=attempt.run_id,

@@ -14,6 +14,9 @@ from nbckpt.runs.history import readable
 from nbckpt.store.packs import release_packs, use_packs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from nbckpt.current import Place
     from nbckpt.inputs.watch import Touched
     from nbckpt.loops.savepoints import Saved
@@ -33,7 +36,7 @@ class Done(NamedTuple):
     digest: str
     """Of its value; empty if the key says it all."""
     files: tuple[str, ...]
-    """Files that it was the first to write."""
+    """Files that it was the first to write, and left."""
     result: Any
     """What `nbckpt.map` keeps of it."""
 
@@ -144,10 +147,12 @@ class Noticed:
     ----------
     touched : Touched
         Grows while the step runs.
+    locate : callable
+        Takes the name of a file, returns where it lies.
     """
 
-    def __init__(self, touched: Touched) -> None:
-        self._touched = touched
+    def __init__(self, touched: Touched, locate: Callable[[str], Path]) -> None:
+        self._touched, self._locate = touched, locate
         self._files, self._reads = len(touched.order), len(touched.read)
 
     def begin(self) -> None:
@@ -155,9 +160,13 @@ class Noticed:
         self._files = len(self._touched.order)
 
     def files(self) -> tuple[str, ...]:
-        """Return the files that were written first since the item began."""
+        """Return the files that were written first since the item began, and are there.
+
+        A scratch file that was moved to its place is no loss later on.
+        """
         start, self._files = self._files, len(self._touched.order)
-        return tuple(self._touched.order[start:])
+        written = self._touched.order[start:]
+        return tuple(name for name in written if self._locate(name).exists())
 
     def reads(self) -> dict[str, str]:
         """Return the files that were read first since the last call."""
