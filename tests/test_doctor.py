@@ -127,6 +127,18 @@ def test_key_that_others_can_read_is_wrong(tmp_path: Path) -> None:
     assert not doctor()["ok"]
 
 
+def test_folder_that_can_not_be_written_is_told_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctors.os, "access", lambda *_: False)
+    wrong = found("store", "place", store=str(tmp_path / "new" / ".nbckpt"))
+    assert (wrong["state"], wrong["said"]) == (
+        "wrong",
+        f"nothing can be written to {tmp_path}",
+    )
+    assert "--store DIR" in wrong["remedy"]
+
+
 def test_full_disk_is_told_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     usage = SimpleNamespace(free=5_000_000)
     monkeypatch.setattr(doctors.shutil, "disk_usage", lambda _: usage)

@@ -78,8 +78,12 @@ def commands() -> None:
     --store or NBCKPT_STORE name another one. Exit codes: 0 completed, 1 a step failed, 2
     wrong usage, 3 stopped for a human, 4 not started since another holder has the run.
 
-    To complete verbs, run ids, steps and questions in bash (zsh and fish likewise), once:
+    To complete verbs, run ids, steps, questions and effects, once, in bash, zsh or fish:
+
+    \b
     _NBCKPT_COMPLETE=bash_source nbckpt >> ~/.bashrc
+    _NBCKPT_COMPLETE=zsh_source nbckpt >> ~/.zshrc       # after compinit
+    _NBCKPT_COMPLETE=fish_source nbckpt > ~/.config/fish/completions/nbckpt.fish
     """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt import places, trust
-from nbckpt.errors import NbckptError
+from nbckpt.errors import NbckptError, StoreRefused
 from nbckpt.plan import step_line, wrong_lines
 from nbckpt.source.cells import read_sources
 from nbckpt.verbs.opening import looking
@@ -196,7 +197,10 @@ def _store(folder: Path) -> Iterator[Finding]:
 def _place(folder: Path) -> str:
     """Return where the store lies; raise what is unsafe about it."""
     places.inspect(folder)
-    kind = places.file_system(_standing(folder)) or "an unknown file system"
+    standing = _standing(folder)
+    if not os.access(standing, os.W_OK | os.X_OK):
+        raise StoreRefused(f"nothing can be written to {standing}", places.ELSEWHERE)
+    kind = places.file_system(standing) or "an unknown file system"
     there = "" if folder.exists() else "; the first run makes it"
     return f"{folder} on {kind}{there}"
 
