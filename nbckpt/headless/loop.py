@@ -272,7 +272,7 @@ class _Loop:
     def _passes(self, progress: Progress, warn: Say) -> End:
         """Let kernel after kernel go through the notebook; return how the last ended."""
         while True:
-            end = self._pass(progress)
+            end = self._pass(progress, warn)
             if end.kind != "died":
                 return end
             self._deaths[end.cell] += 1
@@ -283,16 +283,20 @@ class _Loop:
             if end.text:
                 warn(end.text)
 
-    def _pass(self, progress: Progress) -> End:
+    def _pass(self, progress: Progress, warn: Say) -> End:
         """Let one kernel go through the notebook."""
 
         def keep() -> None:
             self._save()
             progress.tell()
 
+        def stop() -> None:
+            if through.stop() == 1:
+                warn("nbckpt: interrupting the cell; once more ends its kernel at once")
+
         folder = self._order.notebook.parent
         through = Pass(self._document, folder, self._environment(), self._kernel, keep)
-        with stopped_by_signals(through.stop):
+        with stopped_by_signals(stop):
             end = through.run()
         keep()
         return end

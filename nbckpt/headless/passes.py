@@ -111,19 +111,25 @@ class Pass:
             raise found
         return found
 
-    def stop(self, *, now: bool = False) -> None:
+    def stop(self, *, now: bool = False) -> int:
         """Interrupt the running cell; a second time, end the kernel.
 
         Parameters
         ----------
         now : bool, optional
             Whether to end the kernel at once. Safe in a signal handler.
+
+        Returns
+        -------
+        int
+            How often that was asked for.
         """
         self._stops += 2 if now else 1
         loop = self._loop
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # it has ended meanwhile
                 loop.call_soon_threadsafe(self._interrupt)
+        return self._stops
 
     def _in_thread(self, outcome: list[End | BaseException]) -> None:
         """Hand over how the pass ended."""
