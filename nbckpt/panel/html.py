@@ -16,8 +16,9 @@ from nbckpt.panel.words import (
     items_words,
     running_words,
     time_words,
+    time_words_of,
 )
-from nbckpt.verbs.pages import as_html, duration
+from nbckpt.verbs.pages import as_html
 
 if TYPE_CHECKING:
     from nbckpt.panel.view import LoopView, RunView, StepView
@@ -150,16 +151,15 @@ def _in_short(step: StepView) -> str:
     return f"<li>{step.number} {as_html(step.name)} {as_html(time_words(step))}</li>"
 
 
+@lru_cache(maxsize=64)
 def _fold(fold: Fold) -> tuple[str, str]:
     """Return the line of a stretch of steps, which opens into their names."""
     steps = fold.steps
     each = "".join(map(_in_short, steps))
-    seconds = fold.saved or fold.seconds
-    time = f"{'saved ' if fold.saved else ''}{duration(seconds)}" if seconds else ""
     return f'<i class="{fold.state}" style="flex:{len(steps)}"></i>', (
         f'<tr class="{fold.state}">'
         f'<th scope="row">{steps[0].number} to {steps[-1].number}</th>'
         f"<td>{_icon(fold)} {fold.state.word}</td>"
         f"<td><details><summary>{len(steps)} steps</summary><ul>{each}</ul></details>"
-        f"</td><td>{time}</td></tr>"
+        f"</td><td>{time_words_of(fold)}</td></tr>"
     )

@@ -39,7 +39,6 @@ else:
 P = ParamSpec("P")
 LETTERS = 500
 """Of an error that are shown."""
-OPEN = frozenset({State.RUNNING, State.PENDING})
 log = logging.getLogger("nbckpt")
 
 
@@ -240,7 +239,7 @@ class Panel:
 
     def _refresh(self, *, at_once: bool) -> None:
         """Show what is new, now or in a moment."""
-        is_over = at_once or not any(step.state in OPEN for step in self.view.steps)
+        is_over = at_once or not self.view.is_open
         if self._screen is not None:
             self._screen.follow()
         if not self._tell(at_once=is_over) or self.view.running is not None:

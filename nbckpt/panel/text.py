@@ -12,8 +12,9 @@ from nbckpt.panel.words import (
     items_words,
     running_words,
     time_words,
+    time_words_of,
 )
-from nbckpt.verbs.pages import duration, plain, printable
+from nbckpt.verbs.pages import plain, printable
 
 if TYPE_CHECKING:
     from nbckpt.panel.view import RunView, StepView
@@ -74,13 +75,12 @@ def _line(step: StepView) -> str:
     return _joined(f"{step.number} {step.name}", words)
 
 
+@lru_cache(maxsize=64)
 def _fold(fold: Fold) -> str:
     """Return the line of a stretch of steps."""
     first, last = fold.steps[0].number, fold.steps[-1].number
-    saved = f"saved {duration(fold.saved)}" if fold.saved else ""
-    return _joined(
-        f"{first} to {last}", [f"{len(fold.steps)} steps", fold.state.word, saved]
-    )
+    words = [f"{len(fold.steps)} steps", fold.state.word, time_words_of(fold)]
+    return _joined(f"{first} to {last}", words)
 
 
 def _joined(head: str, words: list[str]) -> str:

@@ -59,6 +59,8 @@ LOOKS = {
 }
 PASSED = frozenset({State.SKIPPED, State.DONE, State.AGAIN})
 """States of a step that this pass need not come to any more, if it came to it."""
+OPEN = frozenset({State.RUNNING, State.PENDING})
+"""States that this pass goes on from."""
 QUIET = frozenset({State.SKIPPED, State.DONE, State.PENDING})
 """States that need nobody's eye."""
 
@@ -122,6 +124,11 @@ class RunView:
         return bool(self.steps) and self.done == len(self.steps)
 
     @property
+    def is_open(self) -> bool:
+        """Whether a step runs, or was not come to yet."""
+        return _sums(self.steps).is_open
+
+    @property
     def way_on(self) -> str:
         """`resume`, unless there is nothing left to go on with."""
         return "" if self.is_done else self.resume
@@ -174,6 +181,8 @@ class _Sums:
     """Seconds that the steps ahead took last, the running one as well."""
     is_new: bool
     """Whether one of these never completed."""
+    is_open: bool
+    """Whether one of these runs, or was not come to yet."""
 
 
 @lru_cache(maxsize=8)
@@ -187,6 +196,7 @@ def _sums(steps: tuple[StepView, ...]) -> _Sums:
         running=running[0] if running else None,
         expected=sum(step.expected for step in ahead),
         is_new=not all(step.expected for step in ahead),
+        is_open=any(step.state in OPEN for step in ahead),
     )
 
 
@@ -203,13 +213,10 @@ class Fold:
 
     @property
     def seconds(self) -> float:
-        """Time that their bodies took."""
+        """Time that their bodies took, or that was saved where they were skipped."""
+        if self.state is State.SKIPPED:
+            return sum(step.saved for step in self.steps)
         return sum(step.seconds for step in self.steps)
-
-    @property
-    def saved(self) -> float:
-        """Seconds saved by them."""
-        return sum(step.saved for step in self.steps)
 
 
 @lru_cache(maxsize=8)

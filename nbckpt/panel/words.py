@@ -9,7 +9,7 @@ from nbckpt.runs.moments import local
 from nbckpt.verbs.pages import MINUTE, duration
 
 if TYPE_CHECKING:
-    from nbckpt.panel.view import LoopView, RunView, StepView
+    from nbckpt.panel.view import Fold, LoopView, RunView, StepView
 
 WAY_ON = "To go on after a crash: run all cells, or"
 
@@ -114,3 +114,22 @@ def time_words(step: StepView) -> str:
     if step.seconds and step.state is not State.RUNNING:
         return duration(step.seconds)
     return f"last time {duration(step.expected)}" if step.expected else ""
+
+
+def time_words_of(fold: Fold) -> str:
+    """Return the time that the steps of a stretch took, or saved.
+
+    Parameters
+    ----------
+    fold : Fold
+        Steps of one state.
+
+    Returns
+    -------
+    str
+        Empty if nothing is known.
+    """
+    seconds = fold.seconds
+    if not seconds:
+        return ""
+    return f"{'saved ' if fold.state is State.SKIPPED else ''}{duration(seconds)}"
