@@ -210,6 +210,25 @@ def test_html_shows_hostile_names_as_they_are_and_loads_nothing(store: Store) ->
     assert "color-scheme: light dark" in content
 
 
+@pytest.mark.parametrize(
+    ("following", "said"),
+    [
+        ({"item": "o-7", "text": "order 7"}, "o-7: order 7"),
+        ({"item": "7", "text": "7"}, "7"),
+        ({"item": 7}, "7"),
+        (["odd"], "['odd']"),
+    ],
+)
+def test_item_in_flight_is_told_by_its_key_and_what_that_leaves_open(
+    notebook: Notebook, following: Any, said: str
+) -> None:
+    notebook.error("%%step pay\nraise ValueError('no')")
+    store = notebook.session.store
+    data = handover(Reader(store), run_of(store))
+    data["in_flight"][0]["next_input"] = following
+    assert f", at item {said}\n" in handover_text(data).replace("\\", "")
+
+
 def test_handover_says_what_is_done_what_is_next_and_how(notebook: Notebook) -> None:
     notebook.error("%%step pay --effects bank\nraise ValueError('no')")
     store = notebook.session.store
@@ -227,6 +246,7 @@ def test_handover_says_what_is_done_what_is_next_and_how(notebook: Notebook) -> 
     ]
     assert len(data["questions"]) == len(data["unsettled"]) == 1
     shown = handover_text(data)
+    assert ", at item o-7: order 7" in shown
     for word in (
         "really?",
         "k-1",

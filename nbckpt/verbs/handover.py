@@ -251,9 +251,20 @@ def _flights(found: list[InFlight]) -> list[str]:
     """Return what was running, for people."""
     return [
         f"{one['step']}: {state_word(one['state'])}, begun {moment(one['since'])}"
-        + (f", at {one['next_input']}" if one["next_input"] else "")
+        + (f", at item {_item(one['next_input'])}" if one["next_input"] else "")
         for one in found
     ]
+
+
+def _item(following: Any) -> str:
+    """Return the item that was in flight: its key, and its text if that says more."""
+    match following:
+        case {"item": item, "text": text} if text != item:
+            return f"{item}: {text}"
+        case {"item": item}:
+            return str(item)
+        case _:  # of a foreign store
+            return str(following)
 
 
 def _steps(steps: list[Progress]) -> Table:
