@@ -209,7 +209,7 @@ def test_list_of_runs_tells_which_waits(desk: Desk) -> None:
 
 
 def test_progress_tells_that_a_step_waits() -> None:
-    event = Event(1.0, "waiting", "load", "WaitingForAnswer: question go\nmore")
+    event = Event(1.0, "waiting", "load", "WaitingForAnswer: question go. Do so\nmore")
     assert describe(event) == "waits for a human (WaitingForAnswer: question go)"
 
 

@@ -146,7 +146,8 @@ def describe(event: Event) -> str:
         case "failed" | "interrupted":
             return f"{event.kind} {reason}"
         case "waiting":
-            return f"waits for a human ({reason})"
+            # What to do about it follows at the end, whole.
+            return f"waits for a human ({reason.partition('. ')[0]})"
         case "plan" if event.reason:
             return f"the list of steps changed: {event.reason}"
         case _:
