@@ -40,7 +40,10 @@ RUN = "pay-1"
 LOG = "receiver.jsonl"
 WORK = "work.log"
 LAG = 0.2
-"""How long a lagging receiver's lookup does not see what was done."""
+"""How long a lagging receiver does not know what it is asked for the first time.
+
+Counted from the question: a process takes its time to come to it.
+"""
 WAIT = 0.5
 
 
@@ -51,7 +54,7 @@ class Receiver:
     ----------
     kind : str
         ``keyed`` does nothing for a key that it knows; ``queryable`` can be asked;
-        ``lagging`` can be asked, and knows a charge only after `LAG` seconds; ``late``
+        ``lagging`` can be asked, and knows nothing until `LAG` seconds later; ``late``
         can be asked, and times out when it has charged, each card once; ``late-keyed``
         times out as well, and is keyed; ``opaque`` does none of these.
     points : Points
@@ -61,13 +64,14 @@ class Receiver:
     def __init__(self, kind: str, points: crashpoints.Points) -> None:
         self.kind = kind
         self.points = points
+        self.asked: dict[str, float] = {}
 
     def charge(self, key: str, card: str) -> str:
         """Charge a card."""
         with self.points.passing("call charge"):
             known = [line for line in done() if line["key"] == key]
             if not self.kind.endswith("keyed") or not known:
-                append({"key": key, "card": card, "at": time.time()})
+                append({"key": key, "card": card})
         with self.points.passing("answer charge"):
             if self.kind.startswith("late") and not known:
                 raise TimeoutError("no answer in time")
@@ -76,8 +80,11 @@ class Receiver:
     def find(self, key: str) -> str | None:
         """Return what was done under a key."""
         with self.points.passing("call find"):
-            now = time.time() - (LAG if self.kind == "lagging" else 0.0)
-            found = [d for d in done() if d["key"] == key and d["at"] <= now]
+            now = time.monotonic()
+            since = self.asked.setdefault(key, now)
+            if self.kind == "lagging" and now - since < LAG:
+                return None
+            found = [line for line in done() if line["key"] == key]
             return f"charged {found[0]['card']}" if found else None
 
 
@@ -126,7 +133,7 @@ class Bank:
     def send(self, message_id: str, message: Any) -> None:
         """Deliver a message to a receiver that takes each once."""
         with self.points.passing("call send"):
-            append({"key": message_id, "card": message, "at": 0.0})
+            append({"key": message_id, "card": message})
             with closing(sqlite3.connect("receiver.db")) as there:
                 there.execute("CREATE TABLE IF NOT EXISTS taken (card TEXT)")
                 with receive(there, message_id) as receipt:
@@ -259,16 +266,32 @@ def no_key() -> None:
 
 def no_row() -> None:
     """Believe our own record, not the row in the bank, about what was committed."""
-    execute, ignored = Sqlite.execute, "OR IGNORE INTO nbckpt_outbox"
+    for target in (Sqlite, Postgres):
+        crashpoints.plant(target, execute=_forgetful(target.execute))
 
-    def forgetful(self: Sqlite, sql: str, *values: Any) -> Any:
-        if "INTO nbckpt_completed" in sql:
-            sql = "DELETE FROM nbckpt_completed WHERE key = ?"
-            execute(self, sql, values[0])
-            sql = "INSERT INTO nbckpt_completed VALUES (?, ?, ?, ?, ?)"
-        return execute(self, sql.replace("INTO nbckpt_outbox", ignored), *values)
 
-    crashpoints.plant(Sqlite, execute=forgetful)
+def _forgetful(execute: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call that forgets a completion as it writes it."""
+
+    def wrapped(target: Any, sql: str, *values: Any) -> Any:
+        if "INSERT INTO nbckpt_completed" in sql:
+            sql_before = "DELETE FROM nbckpt_completed WHERE key = ?"
+            execute(target, sql_before, values[0])
+        if "INSERT INTO nbckpt_outbox" in sql:
+            sql += " ON CONFLICT DO NOTHING"
+        return execute(target, sql, *values)
+
+    return wrapped
+
+
+def no_lookup() -> None:
+    """Ask no receiver: what was not recorded as done was not done."""
+    crashpoints.plant(effects, _look=lambda *_: None)
+
+
+def no_settle() -> None:
+    """Believe a lookup at once that lags behind."""
+    crashpoints.plant(effects, _wait=lambda _: None)
 
 
 def no_fence() -> None:
@@ -306,6 +329,7 @@ def forget_first() -> None:
 
 FAULTS: dict[str, Callable[[], None]] = {
     "no_intent": no_intent, "no_key": no_key, "no_row": no_row,
+    "no_lookup": no_lookup, "no_settle": no_settle,
     "no_end": no_end, "no_fence": no_fence, "forget_first": forget_first,
     "": lambda: None,
 }  # fmt: skip

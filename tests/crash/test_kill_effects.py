@@ -186,10 +186,18 @@ def test_kill_at_any_point_leaves_each_effect_once_or_asks(
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(
-    ("fault", "kind"), [("no_intent", "opaque"), ("no_key", "keyed")]
-)
-def test_without_intent_or_key_effects_happen_twice(
+CONTROLS = [
+    ("no_intent", "opaque"),
+    ("no_key", "keyed"),
+    ("no_key", "late-keyed"),
+    ("no_lookup", "queryable"),
+    ("no_lookup", "late"),
+    ("no_settle", "lagging"),
+]
+
+
+@pytest.mark.parametrize(("fault", "kind"), CONTROLS)
+def test_without_its_contract_a_receiver_has_effects_twice(
     lab: Lab, tmp_path: Path, fault: str, kind: str
 ) -> None:
     """Negative control: the test above can fail."""
@@ -198,7 +206,7 @@ def test_without_intent_or_key_effects_happen_twice(
     for number in [n for n, label in labels if label == "call charge"]:
         trial = Trial(lab, tmp_path / str(number), kind)
         wrong += try_point(trial, fault, number=number, when="after")
-    print(f"\n{fault}: {len(wrong)} violations")  # noqa: T201
+    print(f"\n{fault}, {kind}: {len(wrong)} violations")  # noqa: T201
     assert any("2 times" in text for text in wrong)
 
 

@@ -99,6 +99,14 @@ def _new(address: str) -> str:
 PLACES = [("sqlite", "one by one"), ("sqlite", "items"), ("postgres", "one by one")]
 
 
+def address_of(place: tuple[str, str], request: pytest.FixtureRequest) -> str:
+    """Return how to connect to the bank; empty: it is a file."""
+    if place[0] != "postgres":
+        return ""
+    address: str = request.getfixturevalue("postgres")
+    return address
+
+
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.timeout(3600 if ALL else 600)
 def test_kill_at_any_point_leaves_rows_and_messages_once(
@@ -109,7 +117,7 @@ def test_kill_at_any_point_leaves_rows_and_messages_once(
     record_testsuite_property: Callable[[str, object], None],
 ) -> None:
     kind, shape = place
-    address = request.getfixturevalue("postgres") if kind == "postgres" else ""
+    address = address_of(place, request)
     prepare(lab, tmp_path)
     whole = Booking(lab, tmp_path / "whole", place, address)
     told = whole.run()
@@ -128,20 +136,22 @@ def test_kill_at_any_point_leaves_rows_and_messages_once(
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("place", [PLACES[0], PLACES[-1]])
 def test_without_the_row_in_the_bank_rows_are_there_twice(
-    lab: Lab, tmp_path: Path
+    lab: Lab, tmp_path: Path, place: tuple[str, str], request: pytest.FixtureRequest
 ) -> None:
     """Negative control: the test above can fail."""
+    address = address_of(place, request)
     prepare(lab, tmp_path)
-    trial = Booking(lab, tmp_path / "trial", PLACES[0], "")
+    trial = Booking(lab, tmp_path / "trial", place, address)
     trial.run(sabotage="no_row")
     charges = [n for n, label in enumerate(trial.points(), 1) if label == "bank charge"]
     wrong = []
     # After the charge comes the commit.
     for number in [charge + 1 for charge in charges]:
-        trial = Booking(lab, tmp_path / str(number), PLACES[0], "")
+        trial = Booking(lab, tmp_path / str(number), place, address)
         trial.run(number=number, when="after", sabotage="no_row")
         trial.finish(sabotage="no_row")
         wrong += trial.wrong()
-    print(f"\nno row: {len(wrong)} violations")  # noqa: T201
+    print(f"\nno row, {place[0]}: {len(wrong)} violations")  # noqa: T201
     assert any(text.startswith("rows") for text in wrong)
