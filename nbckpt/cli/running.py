@@ -33,7 +33,7 @@ else:
     nargs=2,
     multiple=True,
     metavar="NAME VALUE",
-    help="Set a name after the cell tagged parameters.",
+    help="Set a name after the cell tagged parameters; kept for the run.",
 )
 @click.option("--run-id", default="", metavar="ID", help="Begin or resume this run.")
 @click.option("--fresh", is_flag=True, help="Begin a new run in any case.")

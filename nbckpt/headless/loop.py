@@ -103,25 +103,26 @@ def run(
 
     Raises
     ------
-    BadNotebook
-        If the file is missing, empty or broken.
-    BadStep
-        If a step line or an option is wrong.
-    RunHeld
-        If another living process holds the run.
+    BadNotebook, BadStep
+        If the file is missing, empty or broken; if a step line or an option is wrong.
+    RunHeld, StopForHuman
+        If another process holds the run, or it has effects of other parameters.
     StoreError
         If the store can't be used.
     """
-    order = _checked(order)
-    document = make_copy(order.notebook, order.parameters)
-    kernel = kernel_name(document, warn or _to_stderr)
+    warn = warn or _to_stderr
+    named, order = bool(order.run_id), _checked(order)
+    kernel = kernel_name(make_copy(order.notebook, order.parameters), warn)
     store = Store(order.folder, load_secret())
     try:
         opened = _open(order, store)
-        place(Reader(store), opened.run_id, order.notebook)
-        through = _Loop(order, opened, store, document, kernel)
-        with pinged(order.ping, store, opened.run_id, warn or _to_stderr) as tell:
-            code = through.run(say, warn or _to_stderr, watch)
+        run_id, given = opened.run_id, order.parameters
+        own = place(Reader(store), run_id, order.notebook, given, named=named)
+        through = _Loop(order, opened, store, make_copy(order.notebook, own), kernel)
+        with pinged(order.ping, store, run_id, warn) as tell:
+            if own != given:
+                say(f"parameters of run {run_id}: {', '.join(own)}")
+            code = through.run(say, warn, watch)
             tell(code, through.reason)
         return code
     finally:

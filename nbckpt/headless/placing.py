@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nbckpt.credentials import masked
+from nbckpt.headless.parameters import settled
 from nbckpt.records import Placement
 from nbckpt.runs.persons import person
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     from nbckpt.runs.history import Reader
 
 
-def place(reader: Reader, run_id: str, notebook: Path) -> Placement:
+def place(
+    reader: Reader, run_id: str, notebook: Path, given: dict[str, str], *, named: bool
+) -> dict[str, str]:
     """Record where a run is started, on disk before any kernel is.
 
     Parameters
@@ -26,12 +30,17 @@ def place(reader: Reader, run_id: str, notebook: Path) -> Placement:
         The run.
     notebook : Path
         What is run.
+    given : dict
+        Parameters: name → text of the value.
+    named : bool
+        Whether the user says that it is this run.
 
     Returns
     -------
-    Placement
-        Replaces the one before; the work never rests on it.
+    dict
+        The parameters that it goes by; see `settled`, which may refuse.
     """
+    parameters = settled(reader, run_id, given, named=named)
     done = reader.steps(run_id)
     steps = [step.name for step in reader.plan(run_id).steps]
     placement = Placement(
@@ -42,6 +51,8 @@ def place(reader: Reader, run_id: str, notebook: Path) -> Placement:
         command=shlex.join(["nbckpt", "run", str(notebook), "--run-id", run_id]),
         by=person(),
         at=time.time(),
+        parameters={name: masked(text) for name, text in parameters.items()},
+        withheld=tuple(n for n, text in parameters.items() if masked(text) != text),
     )
     reader.store.transact(lambda tx: tx.put(f"placement/{run_id}", placement.to_json()))
-    return placement
+    return parameters

@@ -63,6 +63,10 @@ class Placement(Record):
     by: str
     at: float
     """Seconds since the epoch."""
+    parameters: dict[str, str] = field(default_factory=dict)
+    """Name → text of the value; a start without any goes by them."""
+    withheld: tuple[str, ...] = ()
+    """Those whose value holds a credential, and so is not stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,172 @@
+"""The parameters of a run: kept for it, and others stop where effects would be shared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nbckpt import cli, headless
+from nbckpt.errors import BadStep, StopForHuman
+from nbckpt.headless import passes, placing
+from nbckpt.records import EffectRecord, EffectState
+from nbckpt.verbs.opening import changing, looking
+from tests.notebook import write_cells
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAY_1, DAY_2 = {"DAY": "2026-11-29"}, {"DAY": "2026-11-30"}
+
+
+class Etl:
+    """A notebook whose kernels only note which parameters they were given."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "etl.ipynb"
+        self.given: list[str] = []
+        self.said: list[str] = []
+        write_cells("%load_ext nbckpt", "%%step a\nx = 1", file=str(self.path))
+
+    def start(self, parameters: dict[str, str], **order: Any) -> str:
+        """Start a run; return what its first cell sets, and the run."""
+        asked = headless.Order(self.path, parameters=parameters, **order)
+        self.said.clear()
+        assert headless.run(asked, self.said.append, self.said.append) == 0
+        run_id = self.said[0].partition(":")[0].removeprefix("run ")
+        if self.said[0].startswith("parameters"):
+            run_id = self.said[1].partition(":")[0].removeprefix("run ")
+        return f"{run_id}: {self.given[-1]}"
+
+    def stopped(self, parameters: dict[str, str], **order: Any) -> StopForHuman:
+        before = len(self.given)
+        with pytest.raises(StopForHuman) as caught:
+            self.start(parameters, **order)
+        assert len(self.given) == before
+        return caught.value
+
+    def pay(self, state: EffectState = EffectState.DONE) -> None:
+        """Let the run have an effect."""
+        one = EffectRecord("etl-1", "a", "pay", "", "a.pay-1", state, 1, 1, 1, 1)
+        with changing(self.path.parent / ".nbckpt") as store:
+            key = f"effect/etl-1/a/{one.key}"
+            store.transact(lambda tx: tx.put(key, one.to_json()))
+
+
+@pytest.fixture
+def etl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Etl:
+    monkeypatch.chdir(tmp_path)
+    found = Etl(tmp_path)
+
+    def run(through: passes.Pass) -> passes.End:
+        first = through._document.cells[0].source
+        found.given.append(first.partition("\n")[2] if "DAY" in first else "nothing")
+        return passes.End("completed")
+
+    monkeypatch.setattr(passes.Pass, "run", run)
+    return found
+
+
+FIRST, SECOND = "etl-1: DAY = '2026-11-29'", "DAY = '2026-11-30'"
+
+
+@pytest.mark.parametrize("state", [EffectState.DONE, EffectState.INTENT])
+def test_other_parameters_stop_a_run_that_has_effects(
+    etl: Etl, state: EffectState
+) -> None:
+    assert etl.start(DAY_1) == FIRST
+    etl.pay(state)
+    error = etl.stopped(DAY_2)
+    assert "run etl-1 has other parameters than last: DAY" in error.what
+    assert "(pay) would count as done for these, too" in error.what
+    for way in ("--run-id NEW", "--fresh", "--run-id etl-1", "without -p"):
+        assert way in error.remedy
+    with looking(etl.path.parent / ".nbckpt") as reader:
+        _, line = reader.history("etl-1")[-1]
+    assert (line.kind, line.reason) == ("stopped", "other parameters than last: DAY")
+    assert etl.start(DAY_1) == FIRST
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ({"run_id": "etl-2026-11-30"}, f"etl-2026-11-30: {SECOND}"),
+        ({"fresh": True}, f"etl-2: {SECOND}"),
+        ({"run_id": "etl-1"}, f"etl-1: {SECOND}"),
+        ({"overlap": "concurrent"}, f"etl-2: {SECOND}"),
+    ],
+)
+def test_each_way_on_from_that_stop_leads_on(
+    etl: Etl, order: dict[str, Any], expected: str
+) -> None:
+    etl.start(DAY_1)
+    etl.pay()
+    etl.stopped(DAY_2)
+    assert etl.start(DAY_2, **order) == expected
+    assert etl.start({}) == expected
+
+
+def test_without_parameters_a_run_goes_on_with_its_own(etl: Etl) -> None:
+    """So the command that every page shows goes on with the right ones."""
+    etl.start(DAY_1)
+    etl.pay()
+    assert etl.start({}) == FIRST
+    assert etl.said[0] == "parameters of run etl-1: DAY"
+    assert etl.start({}, run_id="etl-1") == FIRST
+
+
+@pytest.mark.parametrize("other", [DAY_1 | {"N": "3"}, {"N": "3"}])
+def test_more_or_fewer_parameters_are_others_too(
+    etl: Etl, other: dict[str, str]
+) -> None:
+    etl.start(DAY_1)
+    etl.pay()
+    assert "N" in etl.stopped(other).what
+
+
+def test_run_that_had_none_stops_as_well(etl: Etl) -> None:
+    assert etl.start({}) == "etl-1: nothing"
+    etl.pay()
+    etl.stopped(DAY_1)
+
+
+def test_run_without_effects_goes_on_with_other_parameters(etl: Etl) -> None:
+    etl.start(DAY_1)
+    assert etl.start(DAY_2) == f"etl-1: {SECOND}"
+    etl.pay(EffectState.FAILED)
+    assert etl.start(DAY_1) == FIRST
+
+
+def test_without_that_look_both_days_share_their_effects(
+    etl: Etl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control: the tests above can fail."""
+    monkeypatch.setattr(placing, "settled", lambda _reader, _run, given, **_: given)
+    etl.start(DAY_1)
+    etl.pay()
+    assert etl.start(DAY_2) == f"etl-1: {SECOND}"
+
+
+def test_credential_among_the_parameters_is_not_stored_and_must_be_given_again(
+    etl: Etl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "tok-4711-secret")
+    given = DAY_1 | {"TOKEN": "tok-4711-secret"}
+    etl.start(given)
+    etl.pay()
+    with looking(etl.path.parent / ".nbckpt") as reader:
+        placement = reader.placement("etl-1")
+    assert placement is not None
+    assert "tok-4711-secret" not in str(placement.to_json())
+    with pytest.raises(BadStep, match="TOKEN of run etl-1 holds a credential"):
+        etl.start({})
+    assert etl.start(given).startswith(FIRST)
+
+
+def test_command_stops_with_3(etl: Etl, capsys: pytest.CaptureFixture[str]) -> None:
+    etl.start(DAY_1)
+    etl.pay()
+    with pytest.raises(SystemExit) as left:
+        cli.main(["run", "etl.ipynb", "-p", "DAY", "2026-11-30"])
+    assert left.value.code == 3
+    assert "--fresh" in capsys.readouterr().err
