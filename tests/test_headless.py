@@ -209,6 +209,16 @@ def test_line_of_the_cell_is_read_from_its_traceback(
     assert document.failed_line(outputs) == told
 
 
+def test_error_of_a_notebook_steers_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    loop._to_stderr("nbckpt: step a failed: \x1b]0;title\x07\n  at line 3")
+    assert (
+        capsys.readouterr().err
+        == "nbckpt: step a failed: \ufffd]0;title\ufffd\n  at line 3\n"
+    )
+
+
 def test_notebook_without_code_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadNotebook, match="no code"):
         document.make_copy(a_notebook(tmp_path, "  \n"), {})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from nbckpt.cli.terminal import BAR, Row, Terminal, at_hand, picture, rows
+from nbckpt.cli.terminal import Row, Terminal, at_hand, picture, rows
 from nbckpt.headless.progress import StepLine, Tally
 from nbckpt.panel.view import LoopView, RunView, State, StepView
 from nbckpt.records import PlannedStep, PlanRecord, RunRecord
@@ -142,12 +142,13 @@ def test_line_is_shown_whole_and_steers_no_terminal() -> None:
 def test_row_is_one_line_however_long_and_hostile_it_is() -> None:
     screen, _ = a_terminal(width=50)
     console = Console(file=screen, width=50)
-    console.print(picture([Row("○", "[red]a\nb\x1b" + "x" * 90, "dim", (1, 2))]))
+    row = Row("○", "[red]a\nb\x1b" + "x" * 90, "dim", (1, 2))
+    console.print(picture([row], 50))
     (line,) = screen.getvalue().splitlines()
     assert line.startswith("○ [red]a b�xx")
     assert len(line) <= 50
     assert "…" in line
-    assert line.rstrip().endswith("━" * (BAR // 2 - 1))
+    assert line.rstrip().endswith("… ━━━━")
 
 
 def test_what_is_at_hand_is_drawn_below_the_lines_and_taken_away(folder: Path) -> None:

@@ -40,7 +40,8 @@ SHARE = 20
 """Between two looks at the store lies this many times what a look takes."""
 NEXT = 3
 """Steps that are still to come which are shown."""
-BAR = 24
+BAR, SIXTH = 24, 6
+"""Letters of a bar at most, and its share of the terminal."""
 STATES = {"completed": State.DONE}
 OPEN = frozenset({State.RUNNING, State.PENDING})
 log = logging.getLogger("nbckpt")
@@ -144,7 +145,7 @@ def _draw(
         found = rows(replace(view, at=time.time()))
         if found != drawn:
             drawn = found
-            live.update(picture(found), refresh=True)
+            live.update(picture(found, live.console.width), refresh=True)
 
 
 def _look(reader: Reader, run_id: str) -> RunView:
@@ -217,13 +218,15 @@ def _coming(step: StepView) -> Row:
     return Row(step.state.icon, "  ".join(filter(None, words)), "dim")
 
 
-def picture(found: list[Row]) -> Table:
+def picture(found: list[Row], width: int) -> Table:
     """Return lines as a terminal draws them, none of them wrapped.
 
     Parameters
     ----------
     found : list of Row
         From `rows`.
+    width : int
+        Of the terminal; words come before bars.
 
     Returns
     -------
@@ -233,12 +236,12 @@ def picture(found: list[Row]) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(width=1)
     table.add_column()
-    table.add_column(width=BAR)
+    table.add_column(width=min(BAR, width // SIXTH))
     for row in found:
         done, total = row.bar
         bar: ProgressBar | Text = Text()
         if total:
-            bar = ProgressBar(total, done, BAR, complete_style="cyan")
+            bar = ProgressBar(total, done, complete_style="cyan")
         words = " ".join(printable(row.text).split("\n"))
         text = Text(words, row.style, no_wrap=True, overflow="ellipsis")
         table.add_row(Text(row.icon, row.style), text, bar)

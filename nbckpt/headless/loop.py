@@ -32,6 +32,7 @@ from nbckpt.runs.pings import check_url
 from nbckpt.source.cells import parse_body, read_cells, read_sources
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
+from nbckpt.verbs.pages import printable
 from nbckpt.verbs.starting import find_start
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def run(
 
 def _to_stderr(line: str) -> None:
     """Write a line to standard error."""
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{printable(line)}\n")
 
 
 def _checked(order: Order) -> Order:
