@@ -10,9 +10,11 @@ import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.lacking import lack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +33,7 @@ def server() -> Iterator[str]:
     """
     pytest.importorskip("psycopg", reason="needs psycopg: pip install nbckpt[postgres]")
     if not WHERE:
-        _skip("needs PostgreSQL: apt install postgresql")
+        lack("needs PostgreSQL: apt install postgresql")
     folder = Path(tempfile.mkdtemp(prefix="nbckpt-pg-"))
     user = _give_away(folder)
     port, data = _free_port(), folder / "data"
@@ -46,13 +48,6 @@ def server() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def _skip(reason: str) -> NoReturn:
-    """Skip the test; where all are to run, that is a failure."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 def _give_away(folder: Path) -> str | None:
     """Give a folder to the user that the server runs as; the server refuses root."""
     if os.getuid() != 0:
@@ -60,7 +55,7 @@ def _give_away(folder: Path) -> str | None:
     try:
         pwd.getpwnam("postgres")
     except KeyError:
-        _skip("PostgreSQL does not run as root, and there is no user postgres")
+        lack("PostgreSQL does not run as root, and there is no user postgres")
     shutil.chown(folder, "postgres")
     return "postgres"
 

@@ -284,7 +284,8 @@ def in_terminal(folder: Path, environment: dict[str, str]) -> str:
     master, slave = pty.openpty()
     command = [sys.executable, "-c", "from nbckpt.cli import main; main(['status'])"]
     settings: dict[str, Any] = {"cwd": folder, "stdout": slave, "stderr": slave}
-    child = subprocess.Popen(command, env={**os.environ, **environment}, **settings)
+    env = {**os.environ, "CI": "", **environment}
+    child = subprocess.Popen(command, env=env, **settings)
     os.close(slave)
     parts = []
     while True:

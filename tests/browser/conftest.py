@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import nbformat
 import pytest
@@ -14,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.browser.page import NotebookPage
 from tests.browser.server import OLD_KERNEL, Server
+from tests.lacking import lack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ def chromium() -> str:
     """Return the path of Chromium, if all is there that these tests need."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        lack(", ".join(missing), "pip install --editable '.[browser]'")
+        lack(f"no {', '.join(missing)}: pip install --editable '.[browser]'")
     # Playwright's own needs no root; it is no package of Debian's or PyPI's.
     own = Path.home().glob(".cache/ms-playwright/chromium-*/chrome-linux*/chrome")
     found = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -48,16 +48,9 @@ def chromium() -> str:
         found
         or next(map(str, own), "")
         or lack(
-            "Chromium",
-            "apt-get install chromium; without root: playwright install chromium",
+            "no Chromium: apt-get install chromium; without root: playwright install chromium",
         )
     )
-
-
-def lack(what: str, remedy: str) -> NoReturn:
-    """Skip the test for want of something; fail where nothing may be left out."""
-    refuse = pytest.fail if "CI" in os.environ else pytest.skip
-    refuse(f"no {what}: {remedy}")
 
 
 @pytest.fixture(scope="session")
@@ -107,8 +100,7 @@ def open_page(
     ) -> NotebookPage:
         if kernel == OLD_KERNEL.name and not OLD_KERNEL.is_dir():
             lack(
-                "ipykernel 6",
-                f"pip install --no-deps --target {OLD_KERNEL} 'ipykernel<7'",
+                f"no ipykernel 6: pip install --no-deps --target {OLD_KERNEL} 'ipykernel<7'",
             )
         notebook = folder / "job.ipynb"
         if isinstance(cells, Path):
