@@ -40,6 +40,7 @@ class Stop:
 
     reason: str
     remedy: str
+    """For `str.format` with ``step`` and ``run``."""
 
 
 Decision = Skip | Run | Stop
@@ -162,7 +163,8 @@ def decide(situation: Situation) -> Decision:
     if situation.stop_on_redo and unfinished:
         return Stop(
             f"it was attempted and not completed ({situation.last_attempt})",
-            "Look at what it did, then: %nbckpt rerun STEP, or settle it by hand",
+            "Look at what it did, then have it run again: %nbckpt rerun {step}, or in "
+            "a shell: nbckpt rerun {step} --run {run}",
         )
     return Run(reason)
 

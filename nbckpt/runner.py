@@ -106,7 +106,7 @@ class Runner:
         self.last[step.name] = decision
         if isinstance(decision, Stop):
             self.session.journal.note("stopped", step.name, decision.reason)
-            remedy = decision.remedy.replace("STEP", step.name)
+            remedy = decision.remedy.format(step=step.name, run=self.session.run_id)
             raise StopForHuman(f"step {step.name}: {decision.reason}", remedy)
         if isinstance(decision, Run):
             self._start(step, body, situation, decision.reason)

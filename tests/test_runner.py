@@ -230,6 +230,7 @@ def test_step_that_must_not_be_redone_stops_for_a_person(notebook: Notebook) -> 
     assert isinstance(error, StopForHuman)
     assert error.what == "step a: it was attempted and not completed (failed)"
     assert "%nbckpt rerun a, or" in error.remedy
+    assert error.remedy.endswith(f"nbckpt rerun a --run {notebook.session.run_id}")
     assert notebook.names["runs"] == [1]
     assert attempt(notebook) == before
     set_mark(
