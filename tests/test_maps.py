@@ -7,6 +7,7 @@ import datetime as dt
 import multiprocessing
 import os
 import signal
+import threading
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -118,6 +119,29 @@ def test_map_that_continues_lists_errors_and_leaves_none(
     (loop,) = notebook.journal.loops(notebook.session.run_id)
     assert sorted(error.item for error in loop.errors) == ["2", "5"]
     assert "2 of its items failed" in notebook.told()
+
+
+def test_item_in_a_thread_has_the_files_that_it_wrote_itself(
+    notebook: Notebook, work: Work
+) -> None:
+    """Item 0 is half way while all others begin and end; each moves its file."""
+    others = threading.Semaphore(0)
+
+    def write(n: int) -> int:
+        Path(f"{n}.new").touch()
+        if n == 0:
+            assert all(others.acquire(timeout=60) for _ in range(1, 8))
+        Path(f"{n}.new").replace(f"{n}.txt")
+        others.release()
+        return n
+
+    work.make = write
+    source = f"{cell(THREADS)}\n1 / 0"
+    assert isinstance(notebook.error(source), ZeroDivisionError)
+    Path("0.txt").unlink()
+    Path("5.txt").unlink()
+    work.make = lambda n: n
+    assert again(notebook, work, source.replace("1 / 0", "")) == [0, 5]
 
 
 @both

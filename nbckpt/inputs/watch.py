@@ -38,8 +38,8 @@ class Touched:
     read: dict[str, str] = field(default_factory=dict)
     """Name → digest before the step changed it; empty: not changed by the step."""
     written: set[str] = field(default_factory=set)
-    order: list[str] = field(default_factory=list)
-    """Written ones as they were noticed."""
+    order: list[tuple[str, int]] = field(default_factory=list)
+    """Written ones as they were noticed, each with the thread that wrote it."""
     removed: set[str] = field(default_factory=set)
     """Written ones that stood before the step."""
     folders: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -277,7 +277,7 @@ class Watch:
                 touched.removed.add(name)
             self._claim(name)
             touched.written.add(name)
-            touched.order.append(name)
+            touched.order.append((name, threading.get_ident()))
 
 
 _active: list[Watch] = []

@@ -84,7 +84,7 @@ class Ledger:
         self._saved: Saved | None = None
         self._next: tuple[str, Any] | None = None
         self._inside: dict[str, str] = {}
-        self._noticed = Noticed(session.watch.touched, session.paths.locate)
+        self.noticed = Noticed(session.watch.touched, session.paths.locate)
         attempt = place.attempt
         self.record = LoopRecord(
             run_id=attempt.run_id,
@@ -184,7 +184,7 @@ class Ledger:
         with self._lock:
             # Where one item had an effect, the next may: its input is written before it.
             is_lasting, self._synced = self.has_lasting, self._journal.synced
-            self._noticed.begin()
+            self.noticed.begin()
             self._next, self._is_told = (key, item), False
             if self._saved is not None or self.is_due or is_lasting:
                 self.write()
@@ -223,12 +223,12 @@ class Ledger:
             What is kept of it, if JSON can't hold it.
         """
         with self._lock:
-            files = self._noticed.files()
+            files = self.noticed.files()
             if self._row.is_full:
                 self._row = Row(self._row.number + 1)
             self.done[key] = Done(value, files, result)
             self._row.add(key, self.done[key])
-            self._row.read |= self._noticed.reads()
+            self._row.read |= self.noticed.reads()
             self._dirty[self._row.number] = self._row
             if data is not None:
                 self._results[key] = data

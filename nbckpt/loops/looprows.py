@@ -140,6 +140,15 @@ class Batch:
         return freed
 
 
+class Span(NamedTuple):
+    """Where files stand that an item wrote, while others worked beside it."""
+
+    thread: int
+    """0: any."""
+    start: int
+    end: int
+
+
 class Noticed:
     """Files that a step touches, as they are noticed from one item to the next.
 
@@ -149,24 +158,34 @@ class Noticed:
         Grows while the step runs.
     locate : callable
         Takes the name of a file, returns where it lies.
+
+    Attributes
+    ----------
+    span : Span or None
+        Where the files of the item that ends next are, if others work beside it.
     """
 
     def __init__(self, touched: Touched, locate: Callable[[str], Path]) -> None:
         self._touched, self._locate = touched, locate
+        self.span: Span | None = None
         self._files, self._reads = len(touched.order), len(touched.read)
 
     def begin(self) -> None:
         """Take note that an item begins: what was written before it is not its own."""
         self._files = len(self._touched.order)
 
-    def files(self) -> tuple[str, ...]:
-        """Return the files that were written first since the item began, and are there.
+    @property
+    def count(self) -> int:
+        """How many files were written."""
+        return len(self._touched.order)
 
-        A scratch file that was moved to its place is no loss later on.
-        """
-        start, self._files = self._files, len(self._touched.order)
-        written = self._touched.order[start:]
-        return tuple(name for name in written if self._locate(name).exists())
+    def files(self) -> tuple[str, ...]:
+        """Return the files that the item was the first to write, and left there."""
+        span = self.span or Span(0, self._files, self.count)
+        self._files, self.span = self.count, None
+        written = self._touched.order[span.start : span.end]
+        own = (name for name, thread in written if span.thread in {0, thread})
+        return tuple(name for name in own if self._locate(name).exists())
 
     def reads(self) -> dict[str, str]:
         """Return the files that were read first since the last call."""

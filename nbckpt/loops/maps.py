@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+import threading
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +12,7 @@ from nbckpt import current
 from nbckpt.errors import StoreDamaged, ValueRefused
 from nbckpt.loops import begun, results
 from nbckpt.loops.iteration import ItemLoop, items
+from nbckpt.loops.looprows import Span
 from nbckpt.loops.pools import Outcome, Pool
 
 if TYPE_CHECKING:
@@ -79,6 +82,7 @@ class _Map:
         self._found: dict[str, Any] = {}
         self._is_told = False
         self._todo: dict[str, tuple[str, Any]] = {}
+        self._spans: dict[str, Span] = {}
 
     def run(self, executor: Executor | None) -> list[Any]:
         """Return all results in order."""
@@ -132,7 +136,7 @@ class _Map:
         is_local = isinstance(executor, ThreadPoolExecutor)
 
         def submit(pool: Executor, key: str) -> Future[Any]:
-            work = self._in_thread(key) if is_local else self._fn
+            work = functools.partial(self._work, key) if is_local else self._fn
             return pool.submit(call, work, paths[key], self._todo[key][1])
 
         self._begin_next()
@@ -165,6 +169,7 @@ class _Map:
             kept, data = self._encoded(key, outcome.value)
             lasting = ledger.has_lasting
             if kept is not None:
+                ledger.noticed.span = self._spans.pop(key, None)
                 ledger.end_item(key, value, kept, data)
             if lasting:
                 ledger.write(durable=True)
@@ -176,14 +181,15 @@ class _Map:
         pool.stop()
         return error
 
-    def _in_thread(self, key: str) -> Callable[[Any], Any]:
-        """Return the function, with the loop around it that a new thread knows not of."""
-
-        def work(item: Any) -> Any:
-            begun.inside.set((self._loop.ledger, key))
+    def _work(self, key: str, item: Any) -> Any:
+        """Work on one item in a thread, which knows nothing of the loop around it."""
+        ledger = self._loop.ledger
+        begun.inside.set((ledger, key))
+        start = ledger.noticed.count
+        try:
             return self._fn(item)
-
-        return work
+        finally:
+            self._spans[key] = Span(threading.get_ident(), start, ledger.noticed.count)
 
     def _encoded(self, key: str, value: Any) -> tuple[Any, bytes | None]:
         """Return a result as it is kept; None if it can't be."""
