@@ -170,7 +170,9 @@ def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]
     """Return what a step's body did, and the namespace after it."""
     session.names.note(running.body.attributes)
     values, namespace = session.values(), session.namespace
-    after = snapshots.take(values, namespace, running.before)
+    # What it binds is its own, though a kernel that ran it before holds an equal value.
+    found = snapshots.without(running.before, running.body.reads.bound)
+    after = snapshots.take(values, namespace, found)
     changed = snapshots.changes(running.before, after)
     homes = {home(name) for name in changed.names}
     around = _around(running, session)
@@ -250,14 +252,16 @@ def _implied(running: Running, work: Work, session: Session) -> dict[str, str]:
 
     They are bound again when the step is skipped, which is right only on top of what
     the step had found. Of a name that no alias or function explains only the outcome
-    is known: the step is then skipped if it would change nothing.
+    is known: the step is then skipped if it would change nothing. So it is with names
+    that it may have bound, or did the last time, and that hold what they held before.
     """
-    left_out = {*work.binds, *running.step.ignore}
-    held = [name for name in work.changes.names if name in running.before.parts]
+    changed = set(work.changes.names)
+    own = work.binds | set(running.earlier.contents.bound if running.earlier else ())
+    held = (changed - work.binds) | (own - changed)
     return {
         name: running.aliases.get(name) or session.inputs.value(name).digest
-        for name in held
-        if name in session.names and name not in left_out
+        for name in sorted(held & running.before.parts.keys())
+        if name in session.names and name not in running.step.ignore
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import graphlib
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import xxhash
@@ -112,6 +112,29 @@ def take(
     for names in groups:
         _add_component(snapshot, names, values, namespace, before)
     return snapshot
+
+
+def without(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
+    """Return a snapshot as if names had not been there.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        Before a step's body.
+    names : iterable of str
+        Names that the body binds: they are its own, also where the value is equal.
+
+    Returns
+    -------
+    Snapshot
+        What is taken against it holds these names as new.
+    """
+    left_out = set(names)
+    return replace(
+        snapshot,
+        parts={n: part for n, part in snapshot.parts.items() if n not in left_out},
+        components={g: d for g, d in snapshot.components.items() if not g & left_out},
+    )
 
 
 def digests(values: Namespace, namespace: Namespace) -> dict[str, str]:

@@ -1,0 +1,70 @@
+"""What a completed step's record holds, above all where a warm kernel ran it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.notebook import Notebook
+
+RERUN = "%nbckpt rerun a"
+
+
+@pytest.mark.parametrize(
+    ("before", "cell"),
+    [
+        (["%%step a\nx = 6"], "%%step a\nx = 3 * 2"),
+        (["%%step a\nx = [6]"], "%%step a\nx = [3 * 2]"),
+        (["%%step a\nx = [6]", RERUN], "%%step a\nx = [6]"),
+        (["%%step a\nx = y = [6]", RERUN], "%%step a\nx = y = [6]"),
+        (["%%step a\nimport json as x", RERUN], "%%step a\nimport json as x"),
+        (["x = [6]"], "%%step a\nx = [3 * 2]"),
+    ],
+    ids=["atom", "list", "rerun", "alias", "module", "plain"],
+)
+def test_name_that_is_bound_to_an_equal_value_comes_back(
+    before: list[str], cell: str, notebook: Notebook
+) -> None:
+    for source in (*before, cell):
+        notebook.run(source)
+    held = notebook.names["x"]
+    assert notebook.decision("a") == "Run"
+    notebook.restart()
+    notebook.run(cell)
+    assert notebook.decision("a") == "Skip"
+    assert notebook.names["x"] == held
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%%step a\nexec('x = [6]')",
+        "%%step a\nfor x in range(7):\n    pass",
+        "%%step a\nif True:\n    x = 6",
+    ],
+    ids=["exec", "loop", "branch"],
+)
+def test_step_that_may_have_bound_an_equal_value_runs_where_it_is_missing(
+    cell: str, notebook: Notebook
+) -> None:
+    for source in (cell, RERUN, cell):
+        notebook.run(source)
+    notebook.restart()
+    notebook.run(cell)
+    assert notebook.reason("a") == "input 'x' is gone"
+    assert "x" in notebook.names
+    notebook.restart()
+    notebook.run(cell)
+    assert notebook.decision("a") == "Skip"
+    assert "x" in notebook.names
+
+
+def test_name_of_a_branch_that_was_not_taken_is_left_alone(notebook: Notebook) -> None:
+    cell = "%%step a\nif False:\n    x = 6"
+    for value in (1, 2):
+        notebook.run(f"x = {value}")
+        notebook.run(cell)
+        assert notebook.names["x"] == value
+        notebook.restart()
