@@ -174,10 +174,14 @@ def test_note_of_a_former_holder_taken_away_too_early_charges_twice(
     assert any("2 times" in text for text in wrong)
 
 
-def try_both(trial: Race, at: int, number: int, when: str) -> list[str]:
-    """Stop the heir as well; let the former go on, then the heir, then a third."""
+def try_both(
+    trial: Race, at: int, number: int, when: str, *, is_killed: bool = False
+) -> list[str]:
+    """Stop the heir as well; the former goes on or dies, then the heir, then a third."""
     trial.leave(at)
     heir = trial.start(number, when, env=REPLACE, by=STOP)
+    if is_killed:
+        os.kill(trial.former, signal.SIGKILL)
     trial.go_on(trial.former)
     if heir["status"] == -STOP:
         trial.go_on(heir["pid"])
@@ -196,6 +200,18 @@ def test_former_holder_and_heir_that_both_go_on_charge_each_card_once(
         trial = Race(lab, tmp_path / f"{when}-{number}", kind)
         wrong += try_both(trial, at, number, when)
     tell(f"{kind}, former and heir", points, wrong)
+
+
+@pytest.mark.timeout(3600 if ALL else 600)
+def test_holder_killed_at_any_point_of_its_heir_is_followed_by_it(
+    lab: Lab, tmp_path: Path, tell: Tell
+) -> None:
+    at, points = race(lab, tmp_path, "opaque", env=REPLACE)
+    wrong: list[str] = []
+    for number, when in points:
+        trial = Race(lab, tmp_path / f"{when}-{number}", "opaque")
+        wrong += try_both(trial, at, number, when, is_killed=True)
+    tell("opaque, former killed beside its heir", points, wrong)
 
 
 def try_lock(trial: Race, at: int) -> list[str]:
