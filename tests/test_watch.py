@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import nbckpt
 from nbckpt.inputs import watch
 from nbckpt.inputs.proofs import Paths
 from nbckpt.inputs.watch import Touched, Watch
@@ -215,6 +216,7 @@ UNNOTICED: dict[str, Callable[[Path], object]] = {
     "an open file's number": lambda _: os.fdopen(os.dup(0), "rb").close(),
     "a look at a file": lambda b: (b / "a.csv").stat(),
     "the store's list": lambda b: os.listdir(b / ".nbckpt"),
+    "nbckpt, wherever it lies": lambda _: Path(nbckpt.__file__).read_text(),
     "a list of installed packages": lambda _: os.listdir(np.__path__[0]),
     "what an import looks for": lambda _: importlib.util.find_spec("no_such_module"),
     "installed distributions": lambda _: list(importlib.metadata.distributions()),

@@ -296,9 +296,11 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 def _ignored_folders(base: Path, store: Path) -> tuple[str, ...]:
     """Return the folders whose files are no evidence: installations, caches, our own."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
+    # We may be imported from a clone, and load our modules when a step first needs them.
     places = [sysconfig.get_path(name) for name in names] + [
         sys.prefix,
         sys.base_prefix,
+        str(Path(__file__).parents[1]),
     ]
     home = [str(Path.home() / name) for name in HOME_IGNORED]
     real = [os.path.realpath(place) for place in places]
