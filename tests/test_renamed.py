@@ -295,3 +295,47 @@ def test_effect_stands_unless_it_did_not_happen_or_is_to_be_redone(
     notebook.run(f"%nbckpt resolve {charged} --redo")
     (effect,) = notebook.journal.effects("etl-1", "pay")
     assert not effect.stands
+
+
+SHARED = "counts as done by run notebook-1, which all kernels of this folder share"
+
+
+@pytest.mark.parametrize(
+    ("start", "is_told"), [("", True), ("%nbckpt start orders", False)]
+)
+def test_kernel_without_a_notebook_tells_whose_effects_count_once(
+    notebook: Notebook,
+    payments: sqlite3.Connection,
+    pays: str,
+    monkeypatch: pytest.MonkeyPatch,
+    start: str,
+    is_told: bool,
+) -> None:
+    """Another program in this folder may have made them, in a step of the same name."""
+    monkeypatch.delenv("NBCKPT_NOTEBOOK")
+    mine, other = (pays.format(name="pay") + f"n = {n}" for n in (1, 2))
+    for source in (mine, other):
+        notebook.restart()
+        notebook.run(start)
+        notebook.told()
+        notebook.run(source)
+        told = notebook.told()
+        notebook.run("%nbckpt rerun pay")
+        notebook.run(source)
+        assert (SHARED in told) is (is_told and source is other)
+        assert SHARED not in notebook.told()
+    assert len(keys(payments)) == 1
+
+
+def test_kernel_that_knows_its_notebook_tells_nothing_of_it(
+    notebook: Notebook, payments: sqlite3.Connection, pays: str
+) -> None:
+    write_cells(pays.format(name="pay"))
+    for _ in range(2):
+        notebook.restart()
+        notebook.run(pays.format(name="pay"))
+        notebook.run("%nbckpt rerun pay")
+        notebook.told()
+    notebook.run(pays.format(name="pay"))
+    assert "counts as done by run" not in notebook.told()
+    assert len(keys(payments)) == 1

@@ -6,10 +6,13 @@ is left is an intent: whether the effect happened is not known, and nobody assum
 
 from __future__ import annotations
 
+import re
+import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakSet
 
 from nbckpt import current
 from nbckpt.answers import resolving
@@ -17,14 +20,24 @@ from nbckpt.credentials import masked
 from nbckpt.errors import BadStep, Fenced, NbckptError, StopForHuman
 from nbckpt.keys import effect_key
 from nbckpt.records import EffectRecord, EffectState, Event
+from nbckpt.runs import opening
 from nbckpt.runs.history import Reader, revived
 from nbckpt.state import values
 
 if TYPE_CHECKING:
     from nbckpt.current import Place
+    from nbckpt.session import Session
     from nbckpt.store import Transaction
 
 ERROR_LETTERS = 500
+UNNAMED = re.compile(rf"{opening.UNNAMED}-\d+")
+SHARED = (
+    "nbckpt: {where} counts as done by run {run_id}, which all kernels of this folder "
+    "share that don't know their notebook. If another program made it, name a run for "
+    "each: %nbckpt start NAME, or NBCKPT_RUN_ID=NAME\n"
+)
+_told: WeakSet[Session] = WeakSet()
+"""Sessions in which it was told that kernels without a notebook share their run."""
 
 
 def key_here(place: Place, name: str) -> str:
@@ -231,6 +244,21 @@ class Intent:
 
         self._session.journal.write(change)
         self.record = record
+
+    def tell_shared(self) -> None:
+        """Tell, once in a kernel, whose effects count here if no notebook is known."""
+        if self._is_shared() and self._session not in _told:
+            _told.add(self._session)
+            run_id = self.place.attempt.run_id
+            sys.stderr.write(SHARED.format(where=self.where, run_id=run_id))
+
+    def _is_shared(self) -> bool:
+        """Tell whether an earlier kernel made it, in a run that is named after nothing."""
+        attempt, record = self.place.attempt, self.record
+        if record is None or record.token == attempt.token:
+            return False
+        is_known = self._session.identity.notebook is not None
+        return not is_known and UNNAMED.fullmatch(attempt.run_id) is not None
 
     def resolving(self, *said: str) -> str:
         """Return the command that settles the effect.

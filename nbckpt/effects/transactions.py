@@ -143,9 +143,16 @@ def transaction(connection: Any, name: str) -> Iterator[Transaction]:
         finally:
             opened._target = None
     # Killed before this line, the row tells the next run that it happened.
+    _record(intent, is_new=pending)
+
+
+def _record(intent: Intent, *, is_new: bool) -> None:
+    """Let our record follow the row, which is there."""
     known = intent.record is not None and intent.record.state is EffectState.DONE
-    if pending or not known:
-        intent.write_done(None, "performed" if pending else "row")
+    if known and not is_new:
+        intent.tell_shared()
+    else:
+        intent.write_done(None, "performed" if is_new else "row")
 
 
 def _settle_former(target: Target, intent: Intent, row: dict[str, str]) -> None:
