@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -227,6 +228,34 @@ def require_target(path: Path) -> None:
         raise BadStep(
             f"there is no folder {path.parent} to write {path.name} to", "Make it first"
         )
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that nobody ever sees half of it.
+
+    Parameters
+    ----------
+    path : Path
+        The file; replaced if it is there.
+    content : bytes
+        All of it.
+
+    Raises
+    ------
+    BadStep
+        If there is no folder to write it to.
+    """
+    require_target(path)
+    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(scratch).replace(path)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
 
 
 def sync_folder(folder: Path) -> None:

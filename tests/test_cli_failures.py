@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import cli
+from nbckpt import cli, places
 from nbckpt.records import PlannedStep, PlanRecord, RunRecord
 from nbckpt.runs.journal import Journal
 from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import finishing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,7 +194,7 @@ def test_failure_of_the_system_names_the_path_and_what_to_do(
     def refuse(path: Path, _: bytes) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr(finishing, "write_whole", refuse)
+    monkeypatch.setattr(places, "write_whole", refuse)
     with pytest.raises(SystemExit) as left:
         cli.main(["runs", "--output", "r.svg"])
     said = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import cli
+from nbckpt import cli, places
 from nbckpt.errors import BadStep, NotFound
 from nbckpt.records import Lease, PlannedStep, PlanRecord, Question, RunRecord, RunState
 from nbckpt.runs.absence import Watched
@@ -283,7 +283,7 @@ def test_memory_that_can_not_be_kept_is_told_once(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(remembering, "write_whole", full)
+    monkeypatch.setattr(places, "write_whole", full)
     memory = Memory(tmp_path, "")
     for _ in range(2):
         memory.keep({"etl-1": Watched()})

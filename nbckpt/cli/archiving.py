@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nbckpt import places
 from nbckpt.cli.options import json_option, store_option
 from nbckpt.runs.history import Reader
 from nbckpt.trust import load_secret
@@ -70,7 +71,7 @@ def audit_command(
         more = picturing.illustrations(reader, run) if form == "html" else []
     said = _formed(data, form, more)
     if output:
-        finishing.write_whole(Path(output).absolute(), said.encode("utf-8", "replace"))
+        places.write_whole(Path(output).absolute(), said.encode("utf-8", "replace"))
     else:
         click.echo(said, nl=False)
     broken = data["chain"]["broken"]
@@ -162,7 +163,7 @@ def export_command(target: str, form: str, output: str, store: str) -> None:
 def _tell(said: str, output: str) -> None:
     """Print text, or write it to a file."""
     if output:
-        finishing.write_whole(Path(output).absolute(), f"{said}\n".encode())
+        places.write_whole(Path(output).absolute(), f"{said}\n".encode())
     else:
         click.echo(said)
 

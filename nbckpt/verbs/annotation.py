@@ -10,10 +10,10 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from nbckpt import places
 from nbckpt.errors import BadNotebook
 from nbckpt.plan import step_line
 from nbckpt.source.cells import parse_body, read_notebook
-from nbckpt.verbs.finishing import write_whole
 from nbckpt.verbs.guessing import Source, first_comment, last_heading, slug
 from nbckpt.verbs.linting import LintLine, lint_sources
 from nbckpt.verbs.pages import Page, Table, listed
@@ -161,7 +161,7 @@ def _write(notebook: Path, document: dict[str, Any]) -> None:
     """Write a notebook as Jupyter does, whole and with its permissions."""
     mode = notebook.stat().st_mode
     text = json.dumps(document, indent=1, ensure_ascii=False)
-    write_whole(notebook.resolve(), f"{text}\n".encode())
+    places.write_whole(notebook.resolve(), f"{text}\n".encode())
     notebook.chmod(mode & 0o777)
 
 

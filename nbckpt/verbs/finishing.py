@@ -7,11 +7,8 @@ the run is finished, and what the files hold stands in the record too.
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import places
@@ -35,6 +32,8 @@ from nbckpt.verbs.dossier import (
 from nbckpt.verbs.pages import Table, duration, listed, moment
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nbckpt.store import Store, Transaction
 
 SAID = 500
@@ -233,37 +232,9 @@ def _write_files(folder: Path, kept: dict[str, Any]) -> None:
         ("audit.json", dumps(data)),
         ("audit.html", page.encode()),
     ):
-        write_whole(folder / name, content)
+        places.write_whole(folder / name, content)
     places.sync_folder(folder)
     places.sync_folder(folder.parent)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it.
-
-    Parameters
-    ----------
-    path : Path
-        The file; replaced if it is there.
-    content : bytes
-        All of it.
-
-    Raises
-    ------
-    BadStep
-        If there is no folder to write it to.
-    """
-    places.require_target(path)
-    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(scratch).replace(path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
 
 
 def _close(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from nbckpt import places
 from nbckpt.keys import digest
 from nbckpt.records import dumps, loads
 from nbckpt.runs.absence import Watched
 from nbckpt.runs.processes import this_process
 from nbckpt.trust import secret_path
-from nbckpt.verbs.finishing import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +71,7 @@ class Memory:
         }
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self._path, dumps(data))
+            places.write_whole(self._path, dumps(data))
         except OSError as error:
             if not self._warned:
                 sys.stderr.write(

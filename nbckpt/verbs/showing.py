@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nbckpt import places
 from nbckpt.errors import BadStep
 from nbckpt.verbs import documents
-from nbckpt.verbs.late import late
 from nbckpt.verbs.pages import Page, plain, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nbckpt.pictures import Picture
-    from nbckpt.verbs import finishing
-else:
-    finishing = late("nbckpt.verbs.finishing")
 
 XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
 MERMAID = ".mmd"
@@ -75,7 +72,7 @@ class Shown:
                 f"{path.name}: there is no picture of this ending",
                 f"Name a file that ends in {', '.join(forms)}",
             )
-        finishing.write_whole(path.absolute(), form().encode("utf-8", "replace"))
+        places.write_whole(path.absolute(), form().encode("utf-8", "replace"))
 
     def _whole(self) -> str:
         """Return picture and tables as an HTML file."""
