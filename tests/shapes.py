@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbckpt.verbs.pages import JSON_VERSION
+from nbckpt.verbs.forms.pages import JSON_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

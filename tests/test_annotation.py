@@ -10,9 +10,15 @@ import nbformat
 import pytest
 
 from nbckpt import cli
-from nbckpt.verbs.annotation import Annotation, Cell, annotate, annotation_page, propose
-from nbckpt.verbs.linting import lint_notebook
-from nbckpt.verbs.pages import plain
+from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.prepare.annotation import (
+    Annotation,
+    Cell,
+    annotate,
+    annotation_page,
+    propose,
+)
+from nbckpt.verbs.prepare.linting import lint_notebook
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -33,10 +33,11 @@ from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.store.packs import Pack
 from nbckpt.trust import load_secret
-from nbckpt.verbs import audited, documents
-from nbckpt.verbs.audit import audit, key_of
-from nbckpt.verbs.handover import handover, handover_text
-from nbckpt.verbs.pages import moment
+from nbckpt.verbs.forms import documents
+from nbckpt.verbs.forms.pages import moment
+from nbckpt.verbs.look import audited
+from nbckpt.verbs.look.audit import audit, key_of
+from nbckpt.verbs.look.handover import handover, handover_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import pytest
 
 from nbckpt.errors import BadNotebook, BadStep
 from nbckpt.source.cells import parse_body, read_cells, read_sources, with_questions
-from nbckpt.verbs.targets import folder_of, notebook_named
+from nbckpt.verbs.finding.targets import folder_of, notebook_named
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from nbckpt.errors import BadStep
 from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.resolving import read_said
+from nbckpt.verbs.settle.resolving import read_said
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:

@@ -115,6 +115,18 @@ def test_contributing_shows_the_layers_as_they_are_enforced() -> None:
     ]
 
 
+def test_contributing_names_the_layers_of_the_verbs_in_their_order() -> None:
+    (verbs,) = (
+        contract
+        for contract in PROJECT["tool"]["importlinter"]["contracts"]
+        if contract.get("containers") == ["nbckpt.verbs"]
+    )
+    told = section(CONTRIBUTING, "Layers").partition("The verbs have layers")[2]
+
+    names = re.findall(r"\w+", " ".join(verbs["layers"]))
+    assert [name for name in re.findall(r"`(\w+)`", told) if name in names] == names
+
+
 def test_contributing_gives_the_reason_of_each_dependency() -> None:
     told = section(CONTRIBUTING, "Dependencies")
     explained = {name.strip() for row in first_columns(told) for name in row.split(",")}

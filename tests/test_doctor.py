@@ -15,9 +15,9 @@ from nbckpt import cli, trust
 from nbckpt.records import RunRecord
 from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
-from nbckpt.verbs import doctor as doctors
-from nbckpt.verbs.doctor import Finding, doctor, doctor_page
-from nbckpt.verbs.pages import plain
+from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.prepare import doctor as doctors
+from nbckpt.verbs.prepare.doctor import Finding, doctor, doctor_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

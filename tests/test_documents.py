@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbckpt.verbs.documents import Code, Section, markdown, page, text
-from nbckpt.verbs.pages import Table, printable
+from nbckpt.verbs.forms.documents import Code, Section, markdown, page, text
+from nbckpt.verbs.forms.pages import Table, printable
 
 HOSTILE = "<script>alert(1)</script>|`x`\n# h & 'q\" \x1b[31m\u202e"
 ANYTHING = st.text(st.characters(exclude_categories=()), max_size=40)

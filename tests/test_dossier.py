@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt.runs.history import Reader
-from nbckpt.verbs.dossier import (
+from nbckpt.verbs.standing.dossier import (
     is_open_question,
     is_open_unknown,
     is_unsettled,
@@ -16,7 +16,7 @@ from nbckpt.verbs.dossier import (
 )
 
 if TYPE_CHECKING:
-    from nbckpt.verbs.dossier import Dossier
+    from nbckpt.verbs.standing.dossier import Dossier
     from tests.notebook import Notebook
 
 RUN = "notebook-1"

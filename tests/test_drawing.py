@@ -7,13 +7,13 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from nbckpt.verbs import drawing
-from nbckpt.verbs.pages import Table, plain
+from nbckpt.verbs.forms import drawing
+from nbckpt.verbs.forms.pages import Table, plain
 
 if TYPE_CHECKING:
     import pytest
 
-    from nbckpt.verbs.pages import Page
+    from nbckpt.verbs.forms.pages import Page
 
 PAGE: Page = [
     "run etl-1: [bold]failed[/bold]",

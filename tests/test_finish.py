@@ -33,13 +33,16 @@ from nbckpt.runs.leases import Leases
 from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import audited, documents, finishing, in_notebook
-from nbckpt.verbs.audit import audit
-from nbckpt.verbs.branches import cancel, fork
-from nbckpt.verbs.documents import page
-from nbckpt.verbs.finishing import finish
-from nbckpt.verbs.handover import handover, handover_text
-from nbckpt.verbs.resolving import read_said, resolve
+from nbckpt.verbs import in_notebook
+from nbckpt.verbs.forms import documents
+from nbckpt.verbs.forms.documents import page
+from nbckpt.verbs.look import audited
+from nbckpt.verbs.look.audit import audit
+from nbckpt.verbs.look.handover import handover, handover_text
+from nbckpt.verbs.settle import finishing
+from nbckpt.verbs.settle.branches import cancel, fork
+from nbckpt.verbs.settle.finishing import finish
+from nbckpt.verbs.settle.resolving import read_said, resolve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -467,7 +470,7 @@ from nbckpt import places
 from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import finishing
+from nbckpt.verbs.settle import finishing
 
 name, when = sys.argv[1:3]
 home = places if name == "write_whole" else finishing

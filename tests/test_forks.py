@@ -15,8 +15,8 @@ from nbckpt.runs.history import Reader
 from nbckpt.state.garbage import collect
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import branches
-from nbckpt.verbs.status import status
+from nbckpt.verbs.settle import branches
+from nbckpt.verbs.standing.status import status
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from nbckpt.runs.journal import Journal
 from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.graph import Graph, graph, graph_page, mermaid, network
-from nbckpt.verbs.pages import plain
+from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.look.graph import Graph, graph, graph_page, mermaid, network
 from tests.notebook import opened
 
 if TYPE_CHECKING:

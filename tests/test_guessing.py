@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nbckpt.source.cells import parse_body
-from nbckpt.verbs.guessing import Source, first_comment, last_heading, slug
+from nbckpt.verbs.prepare.guessing import Source, first_comment, last_heading, slug
 
 IMPORTS = """
 import os, pathlib, random, sqlite3, subprocess, sys, warnings, logging

@@ -37,8 +37,8 @@ from nbckpt.runs.opening import open_run
 from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.opening import changing, looking
-from nbckpt.verbs.status import status
+from nbckpt.verbs.finding.opening import changing, looking
+from nbckpt.verbs.standing.status import status
 from tests.receiver import Receiver
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from nbckpt.runs.history import Reader
 from nbckpt.source.cells import parse_body
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import pages, planning
-from nbckpt.verbs.linting import lint_notebook, lint_page
+from nbckpt.verbs.forms import pages
+from nbckpt.verbs.prepare import planning
+from nbckpt.verbs.prepare.linting import lint_notebook, lint_page
 
 ROOT = Path(__file__).parents[1]
 IMPORTS = (

@@ -10,11 +10,11 @@ import pytest
 
 from nbckpt.records import ItemError, LoopRecord, NextInput
 from nbckpt.runs.history import Reader
-from nbckpt.verbs.looping import loop_page, loops, open_lines
-from nbckpt.verbs.overview import status_page
-from nbckpt.verbs.pages import plain
-from nbckpt.verbs.status import status
-from nbckpt.verbs.steps import show, show_page
+from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.look.overview import status_page
+from nbckpt.verbs.look.steps import show, show_page
+from nbckpt.verbs.standing.looping import loop_page, loops, open_lines
+from nbckpt.verbs.standing.status import status
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ def test_loading_imports_nothing_heavy() -> None:
         "from IPython.core.interactiveshell import InteractiveShell\n"
         "InteractiveShell().run_cell('%load_ext nbckpt').raise_error()\n"
         "heavy = 'click ipywidgets matplotlib nbclient nbformat numpy '\n"
-        "heavy += 'pandas rich nbckpt.headless nbckpt.verbs.status'\n"
+        "heavy += 'pandas rich nbckpt.headless nbckpt.verbs.standing.status'\n"
         "print(sorted(sys.modules.keys() & set(heavy.split())))\n"
     )
     done = subprocess.run(

@@ -22,10 +22,10 @@ from nbckpt.runs.opening import open_run
 from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import alerting, remembering
-from nbckpt.verbs.alerting import channels
-from nbckpt.verbs.monitoring import Monitor, Report, Watching
-from nbckpt.verbs.remembering import Memory
+from nbckpt.verbs.serve import alerting, remembering
+from nbckpt.verbs.serve.alerting import channels
+from nbckpt.verbs.serve.monitoring import Monitor, Report, Watching
+from nbckpt.verbs.serve.remembering import Memory
 from tests.receiver import Receiver
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from nbckpt import cli, headless
 from nbckpt.errors import BadStep, StopForHuman
 from nbckpt.headless import passes, placing
 from nbckpt.records import EffectRecord, EffectState
-from nbckpt.verbs.opening import changing, looking
+from nbckpt.verbs.finding.opening import changing, looking
 from tests.notebook import write_cells
 
 if TYPE_CHECKING:

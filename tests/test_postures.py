@@ -9,8 +9,8 @@ import pytest
 
 from nbckpt.errors import StopForHuman
 from nbckpt.runs.history import Reader
-from nbckpt.verbs.audit import audit
-from nbckpt.verbs.planning import plan_notebook
+from nbckpt.verbs.look.audit import audit
+from nbckpt.verbs.prepare.planning import plan_notebook
 from tests.notebook import Notebook, write_cells
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from nbckpt import headless
-from nbckpt.verbs.opening import looking
+from nbckpt.verbs.finding.opening import looking
 
 if TYPE_CHECKING:
     from pathlib import Path

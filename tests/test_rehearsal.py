@@ -16,7 +16,7 @@ from nbckpt.headless.passes import End
 from nbckpt.headless.rehearsal import Rehearsal, rehearsal_page, rehearse
 from nbckpt.headless.scratch import State
 from nbckpt.records import Event
-from nbckpt.verbs import pages
+from nbckpt.verbs.forms import pages
 from tests.receiver import Receiver
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from nbckpt.effects import calls, transactions
 from nbckpt.errors import BadStep, StopForHuman
 from nbckpt.records import EffectState
 from nbckpt.runs.history import Reader
-from nbckpt.verbs.planning import plan_notebook
+from nbckpt.verbs.prepare.planning import plan_notebook
 from tests.notebook import Notebook, write_cells
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from nbckpt.runs.history import Reader
 from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.resolving import Said, read_said, read_value, resolve
+from nbckpt.verbs.settle.resolving import Said, read_said, read_value, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

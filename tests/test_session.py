@@ -14,7 +14,7 @@ from nbckpt.errors import BadStep, NotFound, RunHeld, StopForHuman
 from nbckpt.headless import Order
 from nbckpt.records import Lease, RunState
 from nbckpt.runs import journal, opening
-from nbckpt.verbs.targets import folder_of
+from nbckpt.verbs.finding.targets import folder_of
 from tests.notebook import Notebook
 
 A, B = "%%step a\nx = 1", "%%step b\ny = 2"

@@ -12,9 +12,9 @@ from nbckpt import cli
 from nbckpt.errors import BadStep, NotFound
 from nbckpt.pictures import Picture
 from nbckpt.verbs import in_notebook
-from nbckpt.verbs.overview import runs_page, runs_picture
-from nbckpt.verbs.pages import Table, plain
-from nbckpt.verbs.showing import Shown
+from nbckpt.verbs.forms.pages import Table, plain
+from nbckpt.verbs.forms.showing import Shown
+from nbckpt.verbs.look.overview import runs_page, runs_picture
 from tests.notebook import opened
 
 if TYPE_CHECKING:

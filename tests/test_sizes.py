@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt.runs.history import Reader
-from nbckpt.verbs.pages import plain
-from nbckpt.verbs.sizes import Size, size_of, size_page, size_picture
+from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.look.sizes import Size, size_of, size_page, size_picture
 from tests.notebook import opened
 
 if TYPE_CHECKING:

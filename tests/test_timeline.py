@@ -15,8 +15,14 @@ from nbckpt.runs.opening import open_run
 from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.pages import plain
-from nbckpt.verbs.timeline import SHOWN, timeline, timeline_page, timeline_picture, told
+from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.look.timeline import (
+    SHOWN,
+    timeline,
+    timeline_page,
+    timeline_picture,
+    told,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -35,21 +35,18 @@ from nbckpt.runs.trusting import adopt
 from nbckpt.store import Store
 from nbckpt.store.packs import Pack
 from nbckpt.trust import Secret, load_secret
-from nbckpt.verbs import (
-    in_notebook,
-    marks,
-    overview,
-    pages,
-    planning,
-    status,
-    steps,
-    targets,
-)
-from nbckpt.verbs.late import late
-from nbckpt.verbs.opening import changing, choose_run, looking, require_step
-from nbckpt.verbs.outline import MISSING, outline
-from nbckpt.verbs.starting import find_start, read_start
-from nbckpt.verbs.verification import read_back, verify
+from nbckpt.verbs import in_notebook
+from nbckpt.verbs.finding import targets
+from nbckpt.verbs.finding.opening import changing, choose_run, looking, require_step
+from nbckpt.verbs.finding.starting import find_start, read_start
+from nbckpt.verbs.forms import pages
+from nbckpt.verbs.forms.late import late
+from nbckpt.verbs.look import overview, steps
+from nbckpt.verbs.prepare import planning
+from nbckpt.verbs.prepare.outline import MISSING, outline
+from nbckpt.verbs.settle import marks
+from nbckpt.verbs.settle.verification import read_back, verify
+from nbckpt.verbs.standing import status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

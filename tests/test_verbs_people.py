@@ -28,11 +28,12 @@ from nbckpt.runs.journal import Journal
 from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import waiting, words
-from nbckpt.verbs.overview import runs_page, status_page
-from nbckpt.verbs.pages import plain
-from nbckpt.verbs.resolving import read_value
-from nbckpt.verbs.status import runs, status
+from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.look.overview import runs_page, status_page
+from nbckpt.verbs.settle import words
+from nbckpt.verbs.settle.resolving import read_value
+from nbckpt.verbs.standing import waiting
+from nbckpt.verbs.standing.status import runs, status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

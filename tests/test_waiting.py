@@ -11,12 +11,12 @@ import pytest
 from nbckpt.cli import main
 from nbckpt.panel.looking import look as panel
 from nbckpt.runs.history import Reader
-from nbckpt.verbs.handover import handover, handover_text
-from nbckpt.verbs.monitoring import Monitor, Watching
-from nbckpt.verbs.planning import plan_run
-from nbckpt.verbs.remembering import Memory
-from nbckpt.verbs.status import Status, runs, status
-from nbckpt.verbs.waiting import OpenEffect, effect_lines, settling
+from nbckpt.verbs.look.handover import handover, handover_text
+from nbckpt.verbs.prepare.planning import plan_run
+from nbckpt.verbs.serve.monitoring import Monitor, Watching
+from nbckpt.verbs.serve.remembering import Memory
+from nbckpt.verbs.standing.status import Status, runs, status
+from nbckpt.verbs.standing.waiting import OpenEffect, effect_lines, settling
 from tests.notebook import Notebook, write_cells
 
 if TYPE_CHECKING:

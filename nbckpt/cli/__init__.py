@@ -30,7 +30,7 @@ from nbckpt.errors import (
     SaveFailed,
     StopForHuman,
 )
-from nbckpt.verbs.pages import printable
+from nbckpt.verbs.forms.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

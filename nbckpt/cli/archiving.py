@@ -12,32 +12,29 @@ from nbckpt import places
 from nbckpt.cli.options import json_option, store_option
 from nbckpt.runs.history import Reader
 from nbckpt.trust import load_secret
-from nbckpt.verbs import pages
-from nbckpt.verbs.late import late
-from nbckpt.verbs.opening import changing, looking
-from nbckpt.verbs.pages import printable, size
-from nbckpt.verbs.targets import folder_of, run_named, store_folder
+from nbckpt.verbs.finding.opening import changing, looking
+from nbckpt.verbs.finding.targets import folder_of, run_named, store_folder
+from nbckpt.verbs.forms import pages
+from nbckpt.verbs.forms.late import late
+from nbckpt.verbs.forms.pages import printable, size
 
 if TYPE_CHECKING:
     from nbckpt.runs import transfers
-    from nbckpt.verbs import (
-        audit,
-        audited,
-        checkpoint,
-        documents,
-        finishing,
-        handover,
-        picturing,
-    )
+    from nbckpt.verbs.forms import documents
+    from nbckpt.verbs.look import audit, audited, checkpoint, handover, picturing
+    from nbckpt.verbs.settle import finishing
 else:
-    audit, audited = late("nbckpt.verbs.audit"), late("nbckpt.verbs.audited")
+    audit, audited = late("nbckpt.verbs.look.audit"), late("nbckpt.verbs.look.audited")
     documents, finishing = (
-        late("nbckpt.verbs.documents"),
-        late("nbckpt.verbs.finishing"),
+        late("nbckpt.verbs.forms.documents"),
+        late("nbckpt.verbs.settle.finishing"),
     )
-    handover, transfers = late("nbckpt.verbs.handover"), late("nbckpt.runs.transfers")
-    checkpoint = late("nbckpt.verbs.checkpoint")
-    picturing = late("nbckpt.verbs.picturing")
+    handover, transfers = (
+        late("nbckpt.verbs.look.handover"),
+        late("nbckpt.runs.transfers"),
+    )
+    checkpoint = late("nbckpt.verbs.look.checkpoint")
+    picturing = late("nbckpt.verbs.look.picturing")
 
 FORMS = ("text", "json", "html", "markdown")
 

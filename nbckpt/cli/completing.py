@@ -12,8 +12,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from nbckpt.records import EffectState
-from nbckpt.verbs.opening import looking, step_names
-from nbckpt.verbs.targets import folder_of, run_named
+from nbckpt.verbs.finding.opening import looking, step_names
+from nbckpt.verbs.finding.targets import folder_of, run_named
 
 if TYPE_CHECKING:
     from nbckpt.runs.history import Reader

@@ -9,18 +9,18 @@ import click
 from nbckpt.cli.options import json_option, store_option
 from nbckpt.runs.trusting import adopt, trusted_text
 from nbckpt.trust import load_secret
-from nbckpt.verbs.drawing import answer
-from nbckpt.verbs.late import late
-from nbckpt.verbs.opening import changing, looking
-from nbckpt.verbs.pages import size
-from nbckpt.verbs.targets import folder_of, run_named, store_folder
+from nbckpt.verbs.finding.opening import changing, looking
+from nbckpt.verbs.finding.targets import folder_of, run_named, store_folder
+from nbckpt.verbs.forms.drawing import answer
+from nbckpt.verbs.forms.late import late
+from nbckpt.verbs.forms.pages import size
 
 if TYPE_CHECKING:
     from nbckpt.state import garbage
-    from nbckpt.verbs import verification
+    from nbckpt.verbs.settle import verification
 else:
     garbage = late("nbckpt.state.garbage")
-    verification = late("nbckpt.verbs.verification")
+    verification = late("nbckpt.verbs.settle.verification")
 
 
 @click.command("verify")

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 import click
 
 from nbckpt.cli.options import json_option, run_option, store_option
-from nbckpt.verbs import overview, status
-from nbckpt.verbs.drawing import answer
-from nbckpt.verbs.late import late
-from nbckpt.verbs.opening import choose_run, looking
-from nbckpt.verbs.targets import folder_of, notebook_named, run_named
+from nbckpt.verbs.finding.opening import choose_run, looking
+from nbckpt.verbs.finding.targets import folder_of, notebook_named, run_named
+from nbckpt.verbs.forms.drawing import answer
+from nbckpt.verbs.forms.late import late
+from nbckpt.verbs.look import overview
+from nbckpt.verbs.standing import status
 
 if TYPE_CHECKING:
-    from nbckpt.verbs import planning, steps
+    from nbckpt.verbs.look import steps
+    from nbckpt.verbs.prepare import planning
 else:
-    planning, steps = late("nbckpt.verbs.planning"), late("nbckpt.verbs.steps")
+    planning, steps = (
+        late("nbckpt.verbs.prepare.planning"),
+        late("nbckpt.verbs.look.steps"),
+    )
 
 
 @click.command("status")

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbckpt.cli.options import json_option, output_option, store_option
-from nbckpt.verbs.drawing import answer
-from nbckpt.verbs.late import late
-from nbckpt.verbs.opening import looking
-from nbckpt.verbs.targets import folder_of, run_named, store_folder
+from nbckpt.verbs.finding.opening import looking
+from nbckpt.verbs.finding.targets import folder_of, run_named, store_folder
+from nbckpt.verbs.forms.drawing import answer
+from nbckpt.verbs.forms.late import late
 
 if TYPE_CHECKING:
-    from nbckpt.verbs import graph, picturing, sizes, status, timeline
-    from nbckpt.verbs.showing import Shown
+    from nbckpt.verbs.forms.showing import Shown
+    from nbckpt.verbs.look import graph, picturing, sizes, timeline
+    from nbckpt.verbs.standing import status
 else:
-    graph, sizes = late("nbckpt.verbs.graph"), late("nbckpt.verbs.sizes")
-    timeline, status = late("nbckpt.verbs.timeline"), late("nbckpt.verbs.status")
-    picturing = late("nbckpt.verbs.picturing")
+    graph, sizes = late("nbckpt.verbs.look.graph"), late("nbckpt.verbs.look.sizes")
+    timeline, status = (
+        late("nbckpt.verbs.look.timeline"),
+        late("nbckpt.verbs.standing.status"),
+    )
+    picturing = late("nbckpt.verbs.look.picturing")
 
 
 @click.command("timeline")

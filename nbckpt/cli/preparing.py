@@ -9,17 +9,18 @@ import click
 
 from nbckpt.cli.options import json_option, store_option
 from nbckpt.plan import read_duration
-from nbckpt.verbs.drawing import answer
-from nbckpt.verbs.late import late
-from nbckpt.verbs.pages import printable
+from nbckpt.verbs.forms.drawing import answer
+from nbckpt.verbs.forms.late import late
+from nbckpt.verbs.forms.pages import printable
 
 if TYPE_CHECKING:
     from nbckpt import headless
-    from nbckpt.verbs import annotation, doctor, linting
+    from nbckpt.verbs.prepare import annotation, doctor, linting
 else:
-    annotation, doctor = late("nbckpt.verbs.annotation"), late("nbckpt.verbs.doctor")
+    annotation = late("nbckpt.verbs.prepare.annotation")
+    doctor = late("nbckpt.verbs.prepare.doctor")
     headless = late("nbckpt.headless")
-    linting = late("nbckpt.verbs.linting")
+    linting = late("nbckpt.verbs.prepare.linting")
 
 
 @click.command("annotate")

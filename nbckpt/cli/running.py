@@ -9,19 +9,22 @@ import click
 
 from nbckpt.cli.options import run_option, store_option
 from nbckpt.runs.history import Reader
-from nbckpt.verbs.drawing import is_drawn
-from nbckpt.verbs.late import late
-from nbckpt.verbs.opening import changing
-from nbckpt.verbs.pages import printable
-from nbckpt.verbs.targets import folder_of, run_named, store_folder
+from nbckpt.verbs.finding.opening import changing
+from nbckpt.verbs.finding.targets import folder_of, run_named, store_folder
+from nbckpt.verbs.forms.drawing import is_drawn
+from nbckpt.verbs.forms.late import late
+from nbckpt.verbs.forms.pages import printable
 
 if TYPE_CHECKING:
     from nbckpt import headless
     from nbckpt.cli import terminal
-    from nbckpt.verbs import branches, marks
+    from nbckpt.verbs.settle import branches, marks
 else:
-    headless, marks = late("nbckpt.headless"), late("nbckpt.verbs.marks")
-    branches, terminal = late("nbckpt.verbs.branches"), late("nbckpt.cli.terminal")
+    headless, marks = late("nbckpt.headless"), late("nbckpt.verbs.settle.marks")
+    branches, terminal = (
+        late("nbckpt.verbs.settle.branches"),
+        late("nbckpt.cli.terminal"),
+    )
 
 
 @click.command("run")

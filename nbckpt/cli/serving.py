@@ -10,18 +10,18 @@ from nbckpt.cli.options import json_option, store_option
 from nbckpt.errors import BadStep
 from nbckpt.plan import read_duration
 from nbckpt.runs.leases import BEATS, DURATION
-from nbckpt.verbs.late import late
-from nbckpt.verbs.pages import as_json, printable
-from nbckpt.verbs.targets import folder_of
+from nbckpt.verbs.finding.targets import folder_of
+from nbckpt.verbs.forms.late import late
+from nbckpt.verbs.forms.pages import as_json, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nbckpt.verbs import alerting, monitoring, remembering
+    from nbckpt.verbs.serve import alerting, monitoring, remembering
 else:
-    alerting = late("nbckpt.verbs.alerting")
-    monitoring = late("nbckpt.verbs.monitoring")
-    remembering = late("nbckpt.verbs.remembering")
+    alerting = late("nbckpt.verbs.serve.alerting")
+    monitoring = late("nbckpt.verbs.serve.monitoring")
+    remembering = late("nbckpt.verbs.serve.remembering")
 
 
 @click.command("monitor")

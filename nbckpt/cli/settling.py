@@ -9,15 +9,20 @@ import click
 
 from nbckpt.cli.options import run_option, store_option
 from nbckpt.runs.history import Reader
-from nbckpt.verbs.late import late
-from nbckpt.verbs.opening import changing
-from nbckpt.verbs.targets import folder_of, notebook_named, run_named, store_folder
+from nbckpt.verbs.finding.opening import changing
+from nbckpt.verbs.finding.targets import (
+    folder_of,
+    notebook_named,
+    run_named,
+    store_folder,
+)
+from nbckpt.verbs.forms.late import late
 
 if TYPE_CHECKING:
-    from nbckpt.verbs import marks, resolving, words
+    from nbckpt.verbs.settle import marks, resolving, words
 else:
-    marks, words = late("nbckpt.verbs.marks"), late("nbckpt.verbs.words")
-    resolving = late("nbckpt.verbs.resolving")
+    marks, words = late("nbckpt.verbs.settle.marks"), late("nbckpt.verbs.settle.words")
+    resolving = late("nbckpt.verbs.settle.resolving")
 
 
 @click.command("accept")

@@ -24,9 +24,9 @@ from nbckpt.headless.progress import StepLine
 from nbckpt.panel.looking import look, look_at_file
 from nbckpt.panel.view import PASSED, RunView, State, StepView
 from nbckpt.panel.words import head_words, items_words, running_words, time_words
-from nbckpt.verbs.drawing import STYLES
-from nbckpt.verbs.opening import looking
-from nbckpt.verbs.pages import printable
+from nbckpt.verbs.finding.opening import looking
+from nbckpt.verbs.forms.drawing import STYLES
+from nbckpt.verbs.forms.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,8 +32,8 @@ from nbckpt.runs.pings import check_url
 from nbckpt.source.cells import parse_body, read_cells, read_sources
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.pages import printable
-from nbckpt.verbs.starting import find_start
+from nbckpt.verbs.finding.starting import find_start
+from nbckpt.verbs.forms.pages import printable
 
 if TYPE_CHECKING:
     from nbckpt.runs.identity import Wish

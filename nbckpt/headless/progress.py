@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from nbckpt.verbs.pages import duration, listed
+from nbckpt.verbs.forms.pages import duration, listed
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

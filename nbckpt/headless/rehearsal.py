@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypedDict
 from nbckpt.headless.scratch import Scratch, State, killed_after, killed_before
 from nbckpt.plan import read_plan, read_step, step_line
 from nbckpt.source.cells import parse_body, read_sources
-from nbckpt.verbs.pages import Page, Table
+from nbckpt.verbs.forms.pages import Page, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

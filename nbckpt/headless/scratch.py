@@ -20,9 +20,9 @@ from nbckpt.runs.history import Reader
 from nbckpt.source.cells import read_sources
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.marks import rerun
-from nbckpt.verbs.pages import size
-from nbckpt.verbs.starting import find_start
+from nbckpt.verbs.finding.starting import find_start
+from nbckpt.verbs.forms.pages import size
+from nbckpt.verbs.settle.marks import rerun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

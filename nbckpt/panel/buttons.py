@@ -19,7 +19,7 @@ from nbckpt.records import EffectState
 from nbckpt.resume import Stop
 from nbckpt.runs.history import Reader
 from nbckpt.runs.persons import person
-from nbckpt.verbs.late import late
+from nbckpt.verbs.forms.late import late
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from nbckpt.resume import Decision
     from nbckpt.session import Session
     from nbckpt.store import Store
-    from nbckpt.verbs import marks, resolving
+    from nbckpt.verbs.settle import marks, resolving
 else:
     # Seldom needed, and they bring half of the verbs along.
-    marks = late("nbckpt.verbs.marks")
-    resolving = late("nbckpt.verbs.resolving")
+    marks = late("nbckpt.verbs.settle.marks")
+    resolving = late("nbckpt.verbs.settle.resolving")
 
 Act = Callable[["Store", str], str]
 """Records a click in a store; takes the text of the field; returns what is to be told."""

@@ -18,7 +18,7 @@ from nbckpt.panel.words import (
     time_words,
     time_words_of,
 )
-from nbckpt.verbs.pages import as_html
+from nbckpt.verbs.forms.pages import as_html
 
 if TYPE_CHECKING:
     from nbckpt.panel.view import LoopView, RunView, StepView

@@ -20,9 +20,9 @@ from nbckpt.panel.view import LoopView, RunView, State
 from nbckpt.resume import Skip
 from nbckpt.runner import state_of
 from nbckpt.source.cells import read_sources
-from nbckpt.verbs.calling import opening
-from nbckpt.verbs.late import late
-from nbckpt.verbs.starting import START
+from nbckpt.verbs.finding.calling import opening
+from nbckpt.verbs.finding.starting import START
+from nbckpt.verbs.forms.late import late
 
 if TYPE_CHECKING:
     from collections.abc import Callable

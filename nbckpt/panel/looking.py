@@ -9,16 +9,16 @@ from nbckpt.errors import NbckptError
 from nbckpt.panel.view import LoopView, RunView, State, StepView
 from nbckpt.plan import read_plan
 from nbckpt.source.cells import parse_body, read_sources
-from nbckpt.verbs.status import status
-from nbckpt.verbs.waiting import resume_command
+from nbckpt.verbs.standing.status import status
+from nbckpt.verbs.standing.waiting import resume_command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nbckpt.records import RunRecord, StepRecord
     from nbckpt.runs.history import Reader
-    from nbckpt.verbs.looping import LoopStatus
-    from nbckpt.verbs.status import StepStatus
+    from nbckpt.verbs.standing.looping import LoopStatus
+    from nbckpt.verbs.standing.status import StepStatus
 
 STATES = {
     "pending": State.PENDING,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nbckpt.outputs.patches import muted
 from nbckpt.panel.html import head_html, steps_html
 from nbckpt.panel.text import head_text, steps_text
-from nbckpt.verbs.pages import as_html, printable
+from nbckpt.verbs.forms.pages import as_html, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

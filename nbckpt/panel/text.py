@@ -14,7 +14,7 @@ from nbckpt.panel.words import (
     time_words,
     time_words_of,
 )
-from nbckpt.verbs.pages import plain, printable
+from nbckpt.verbs.forms.pages import plain, printable
 
 if TYPE_CHECKING:
     from nbckpt.panel.view import RunView, StepView

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from nbckpt.verbs.pages import state_word
+from nbckpt.verbs.forms.pages import state_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

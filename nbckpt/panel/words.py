@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nbckpt.panel.view import State
 from nbckpt.runs.moments import local
-from nbckpt.verbs.pages import MINUTE, duration
+from nbckpt.verbs.forms.pages import MINUTE, duration
 
 if TYPE_CHECKING:
     from nbckpt.panel.view import Fold, LoopView, RunView, StepView

@@ -1,19 +1,20 @@
 """The verbs: functions from a store to JSON values, and their form for people.
 
 `nbckpt.verbs.notebook` is the door for ``%nbckpt``, `nbckpt.cli` the one for a shell;
-both show the same.
+both show the same. The packages are the families of `nbckpt --help`, and what these share:
+where a run stands (`standing`), what a word means (`finding`), how an answer looks (`forms`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nbckpt.verbs.late import late
+from nbckpt.verbs.forms.late import late
 
 if TYPE_CHECKING:
     from nbckpt.session import Session
     from nbckpt.verbs import notebook
-    from nbckpt.verbs.showing import Shown
+    from nbckpt.verbs.forms.showing import Shown
 else:
     notebook = late("nbckpt.verbs.notebook")
 

@@ -10,29 +10,30 @@ from nbckpt.errors import BadStep, NotFound
 from nbckpt.runs.trusting import adopt, trusted_text
 from nbckpt.state.garbage import collect
 from nbckpt.trust import load_secret
-from nbckpt.verbs import audited, picturing, speaking
-from nbckpt.verbs.audit import audit
-from nbckpt.verbs.calling import calling, opening
-from nbckpt.verbs.documents import text
-from nbckpt.verbs.finishing import finish
-from nbckpt.verbs.handover import handover, handover_text
-from nbckpt.verbs.linting import lint_notebook, lint_page
-from nbckpt.verbs.marks import accept, accept_worktree, rerun
-from nbckpt.verbs.opening import require
-from nbckpt.verbs.overview import status_page
-from nbckpt.verbs.pages import as_json, size
-from nbckpt.verbs.planning import plan_notebook, plan_page, plan_run
-from nbckpt.verbs.resolving import read_said, resolve
-from nbckpt.verbs.starting import LineParser, read_start, words_of
-from nbckpt.verbs.status import status
-from nbckpt.verbs.steps import explain, explain_page, show, show_page
-from nbckpt.verbs.verification import verify, verify_page
+from nbckpt.verbs.finding.calling import calling, opening
+from nbckpt.verbs.finding.opening import require
+from nbckpt.verbs.finding.starting import LineParser, read_start, words_of
+from nbckpt.verbs.forms.documents import text
+from nbckpt.verbs.forms.pages import as_json, size
+from nbckpt.verbs.look import audited, picturing
+from nbckpt.verbs.look.audit import audit
+from nbckpt.verbs.look.handover import handover, handover_text
+from nbckpt.verbs.look.overview import status_page
+from nbckpt.verbs.look.steps import explain, explain_page, show, show_page
+from nbckpt.verbs.prepare.linting import lint_notebook, lint_page
+from nbckpt.verbs.prepare.planning import plan_notebook, plan_page, plan_run
+from nbckpt.verbs.settle import speaking
+from nbckpt.verbs.settle.finishing import finish
+from nbckpt.verbs.settle.marks import accept, accept_worktree, rerun
+from nbckpt.verbs.settle.resolving import read_said, resolve
+from nbckpt.verbs.settle.verification import verify, verify_page
+from nbckpt.verbs.standing.status import status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nbckpt.session import Session
-    from nbckpt.verbs.showing import Shown
+    from nbckpt.verbs.forms.showing import Shown
 
 EXAMPLE = "%nbckpt explain clean"
 # They work on files and whole runs, from outside of the kernel.

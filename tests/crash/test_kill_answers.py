@@ -21,7 +21,7 @@ import pytest
 from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import words
+from nbckpt.verbs.settle import words
 from tests.crash import tidy
 from tests.crash.lab import Lab, Outcome, sample
 

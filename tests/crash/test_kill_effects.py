@@ -21,7 +21,7 @@ from nbckpt.records import EffectState
 from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.resolving import Said, resolve
+from nbckpt.verbs.settle.resolving import Said, resolve
 from tests.crash import receivers
 from tests.crash.lab import Lab, sample
 

@@ -14,7 +14,7 @@ from nbckpt.runs.transfers import export_run, import_run
 from nbckpt.state.garbage import collect
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import finishing
+from nbckpt.verbs.settle import finishing
 from tests.crash import tidy
 from tests.crash.verbs import Death, deaths
 from tests.notebook import Notebook

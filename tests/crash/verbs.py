@@ -16,7 +16,7 @@ from nbckpt.runs import transfers
 from nbckpt.runs.history import Reader
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs import finishing
+from nbckpt.verbs.settle import finishing
 from tests.crash import crashpoints
 
 if TYPE_CHECKING:

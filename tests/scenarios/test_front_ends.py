@@ -14,7 +14,7 @@ import pytest
 from nbconvert import HTMLExporter
 
 from nbckpt import headless
-from nbckpt.verbs.opening import looking
+from nbckpt.verbs.finding.opening import looking
 
 BIN = Path(sys.executable).parent
 ROOT = str(Path(__file__).parents[2])

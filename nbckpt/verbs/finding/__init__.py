@@ -1,0 +1,1 @@
+"""Which store, run, step or notebook a word means."""

@@ -1,0 +1,1 @@
+"""What a verb shows: lines, tables, documents, pictures; on a terminal or in a file."""

@@ -1,0 +1,1 @@
+"""At a run: runs, show, explain, timeline, graph, size, audit, handover."""

@@ -1,0 +1,1 @@
+"""Before a run: annotate, lint, doctor, plan."""

@@ -1,0 +1,1 @@
+"""Beside a run: the monitor and what it tells."""

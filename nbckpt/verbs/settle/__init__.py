@@ -1,0 +1,1 @@
+"""A person's word: answer, resolve, accept, rerun, fork, finish, verify."""

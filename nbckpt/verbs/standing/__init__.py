@@ -1,0 +1,1 @@
+"""Where a run stands, read once for all verbs."""
