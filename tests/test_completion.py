@@ -68,3 +68,17 @@ def test_name_of_a_branch_that_was_not_taken_is_left_alone(notebook: Notebook) -
         notebook.run(cell)
         assert notebook.names["x"] == value
         notebook.restart()
+
+
+@pytest.mark.parametrize(
+    ("made", "decision"),
+    [("[x for x in (5, 6)]", "Skip"), ("[x := n for n in (5,)]", "Run")],
+    ids=["target", "walrus"],
+)
+def test_comprehension_has_its_targets_for_itself(
+    made: str, decision: str, notebook: Notebook
+) -> None:
+    for x in (5, 6):
+        notebook.run(f"x = {x}")
+        notebook.run(f"%%step a\nmade = {made}")
+    assert notebook.decision("a") == decision

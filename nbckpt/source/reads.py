@@ -314,19 +314,15 @@ class _Flow(ast.NodeVisitor):
         """Take a lambda; its arguments are bound inside it."""
         before = set(self.bound)
         self.visit(node.args)
-        self.bound |= {
-            argument.arg
-            for argument in ast.walk(node.args)
-            if isinstance(argument, ast.arg)
-        }
+        self.bound |= {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
         self.visit(node.body)
         self.bound = before
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
     ) -> None:
-        """Take a comprehension; its targets are bound inside it."""
-        before = set(self.bound)
+        """Take a comprehension; its targets are bound inside it, those of ``:=`` here."""
+        before, assigned = set(self.bound), set(self.found.assigned)
         for part in node.generators:
             self.visit(part.iter)
             self.visit(part.target)
@@ -336,6 +332,8 @@ class _Flow(ast.NodeVisitor):
         for expression in parts:
             self.visit(expression)
         self.bound = before
+        here = [n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
+        self.found.assigned = assigned.union(here)
 
     visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = (
         _comprehension
