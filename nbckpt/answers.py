@@ -1,4 +1,4 @@
-"""How a question is shown to people, and which answer a word means."""
+"""How a question is shown to people, which answer a word means, and how a run goes on."""
 
 from __future__ import annotations
 
@@ -100,6 +100,24 @@ def resolving(
     """
     where = ["--store", store] if store else []
     return f"{shlex.join(['nbckpt', 'resolve', *where, run_id, key])} {said}"
+
+
+def resuming(notebook: object, run_id: str) -> str:
+    """Return the command that goes on with a run.
+
+    Parameters
+    ----------
+    notebook : str or Path
+        Its file.
+    run_id : str
+        The run.
+
+    Returns
+    -------
+    str
+        One line for a shell.
+    """
+    return shlex.join(["nbckpt", "run", str(notebook), "--run-id", run_id])
 
 
 def chosen(question: Question, word: str) -> Any:

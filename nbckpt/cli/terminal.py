@@ -22,7 +22,7 @@ from rich.text import Text
 
 from nbckpt.headless.progress import StepLine
 from nbckpt.panel.looking import look, look_at_file
-from nbckpt.panel.view import PASSED, RunView, State, StepView
+from nbckpt.panel.view import OPEN, PASSED, RunView, State, StepView
 from nbckpt.panel.words import head_words, items_words, running_words, time_words
 from nbckpt.verbs.finding.opening import looking
 from nbckpt.verbs.forms.drawing import STYLES
@@ -43,7 +43,6 @@ NEXT = 3
 BAR, SIXTH = 24, 6
 """Letters of a bar at most, and its share of the terminal."""
 STATES = {"completed": State.DONE}
-OPEN = frozenset({State.RUNNING, State.PENDING})
 log = logging.getLogger("nbckpt")
 
 

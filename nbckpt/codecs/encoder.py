@@ -235,8 +235,8 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
 
     def _is_kept(self, definition: Any) -> bool:
         """Tell whether a definition travels by value: it is kept here, or has no name."""
-        is_named = definitions.is_named(definition, self._namespace)
-        return self._is_root(definition) or not is_named
+        is_root = self._is_root(definition)
+        return is_root or not definitions.is_named(definition, self._namespace)
 
     def _is_root(self, definition: Any) -> bool:
         """Tell whether a definition stands under one of the names that are kept here."""

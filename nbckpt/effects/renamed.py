@@ -59,9 +59,10 @@ def _formers(intent: Intent) -> Iterator[Intent]:
     """
     place = intent.place
     journal, run_id = place.session.journal, place.attempt.run_id
-    plan, attempts = journal.plan(run_id), journal.attempts(run_id)
+    plan = journal.plan(run_id)
     if plan.source != "notebook":
         return
+    attempts = journal.attempts(run_id)
     for step in sorted(attempts.keys() - {step.name for step in plan.steps}):
         attempt = replace(attempts[step], token=place.attempt.token)
         yield Intent(replace(place, attempt=attempt), intent.name, intent.kind)

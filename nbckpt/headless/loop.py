@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
+from nbckpt.answers import resuming
 from nbckpt.errors import BadStep, NotFound, RunHeld
 from nbckpt.headless.document import COLOURS, failed_line, make_copy, save
 from nbckpt.headless.passes import End, Pass, stopped_by_signals
@@ -79,8 +80,13 @@ class Order:
         return base / self.store if self.store else wanted(base, str(self.notebook))
 
 
+def _to_stderr(line: str) -> None:
+    """Write a line to standard error."""
+    sys.stderr.write(f"{printable(line)}\n")
+
+
 def run(
-    order: Order, say: Say, warn: Say | None = None, watch: Watch | None = None
+    order: Order, say: Say, warn: Say = _to_stderr, watch: Watch | None = None
 ) -> int:
     """Execute a notebook to its end.
 
@@ -111,28 +117,24 @@ def run(
     StoreError
         If the store can't be used.
     """
-    warn = warn or _to_stderr
     named, order = bool(order.run_id), _checked(order)
-    kernel = kernel_name(make_copy(order.notebook, order.parameters), warn)
+    document = make_copy(order.notebook, order.parameters)
+    kernel = kernel_name(document, warn)
     store = Store(order.folder, load_secret())
     try:
         opened = _open(order, store)
         run_id, given = opened.run_id, order.parameters
         own = place(Reader(store), run_id, order.notebook, given, named=named)
-        through = _Loop(order, opened, store, make_copy(order.notebook, own), kernel)
+        if own != given:
+            say(f"parameters of run {run_id}: {', '.join(own)}")
+            document = make_copy(order.notebook, own)
+        through = _Loop(order, opened, store, document, kernel)
         with pinged(order.ping, store, run_id, warn) as tell:
-            if own != given:
-                say(f"parameters of run {run_id}: {', '.join(own)}")
             code = through.run(say, warn, watch)
             tell(code, through.reason)
         return code
     finally:
         store.close()
-
-
-def _to_stderr(line: str) -> None:
-    """Write a line to standard error."""
-    sys.stderr.write(f"{printable(line)}\n")
 
 
 def _checked(order: Order) -> Order:
@@ -353,7 +355,7 @@ class _Loop:
         for line in progress.summary():
             say(line)
         say(f"notebook  {self._order.target}")
-        say(f"{again}  nbckpt run {self._order.notebook} --run-id {self._run.run_id}")
+        say(f"{again}  {resuming(self._order.notebook, self._run.run_id)}")
 
     def _reason(self, end: End) -> str:
         """Return why the notebook is not through; empty if it is."""

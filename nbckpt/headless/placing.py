@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import socket
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nbckpt.answers import resuming
 from nbckpt.credentials import masked
 from nbckpt.headless.parameters import settled
 from nbckpt.records import Placement
@@ -48,7 +48,7 @@ def place(
         folder=str(Path.cwd()),
         notebook=str(notebook),
         from_step=next((name for name in steps if name not in done), ""),
-        command=shlex.join(["nbckpt", "run", str(notebook), "--run-id", run_id]),
+        command=resuming(notebook, run_id),
         by=person(),
         at=time.time(),
         parameters={name: masked(text) for name, text in parameters.items()},

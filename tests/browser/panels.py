@@ -54,6 +54,18 @@ def open_evidence(page: NotebookPage) -> Any:
     return details
 
 
+def kill_in_the_loop(page: NotebookPage) -> None:
+    """Run all: the panel is alive while items are done, until the kernel is killed."""
+    page.run_all()
+    page.await_text(0, "3 of 5 items")
+    details = open_evidence(page)
+    page.await_text(0, "running for 2 s")
+    assert details.get_attribute("open") is not None
+    assert findings(page) == []
+    page.picture("alive")
+    page.kill_kernel()
+
+
 def tell(folder: Path, server: Server, *command: str) -> None:
     """Give a command in a shell, as the user whose kernels the server runs."""
     env = dict(os.environ, JUPYTER_DATA_DIR=str(server.data))

@@ -33,14 +33,7 @@ def test_panel_is_alive_in_a_step_and_whole_after_a_kill(
     server: Server,
 ) -> None:
     page = open_page(app, CELLS, kernel)
-    page.run_all()
-    page.await_text(0, "3 of 5 items")
-    details = panels.open_evidence(page)
-    page.await_text(0, "running for 2 s")
-    assert details.get_attribute("open") is not None
-    assert panels.findings(page) == []
-    page.picture("alive")
-    page.kill_kernel()
+    panels.kill_in_the_loop(page)
     assert states(folder)["loop"] == "interrupted"
 
     page.run_all_and_wait()

@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -126,6 +127,21 @@ def race(
     return at, found
 
 
+def sweep(
+    lab: Lab,
+    folder: Path,
+    kind: str,
+    attempt: Callable[[Race, int, int, str], list[str]],
+) -> tuple[list[tuple[int, str]], list[str]]:
+    """Try an heir at each point; return the points, and what was wrong."""
+    at, points = race(lab, folder, kind, env=REPLACE)
+    wrong: list[str] = []
+    for number, when in points:
+        trial = Race(lab, folder / f"{when}-{number}", kind)
+        wrong += attempt(trial, at, number, when)
+    return points, wrong
+
+
 def try_heir(
     trial: Race, at: int, number: int, when: str, fault: str = ""
 ) -> list[str]:
@@ -149,12 +165,7 @@ def try_heir(
 def test_heir_killed_at_any_point_leaves_the_former_holder_to_the_next(
     lab: Lab, tmp_path: Path, kind: str, tell: Tell
 ) -> None:
-    at, points = race(lab, tmp_path, kind, env=REPLACE)
-    wrong: list[str] = []
-    for number, when in points:
-        trial = Race(lab, tmp_path / f"{when}-{number}", kind)
-        wrong += try_heir(trial, at, number, when)
-    tell(f"{kind}, heir", points, wrong)
+    tell(f"{kind}, heir", *sweep(lab, tmp_path, kind, try_heir))
 
 
 def test_note_of_a_former_holder_taken_away_too_early_charges_twice(
@@ -194,24 +205,15 @@ def try_both(
 def test_former_holder_and_heir_that_both_go_on_charge_each_card_once(
     lab: Lab, tmp_path: Path, kind: str, tell: Tell
 ) -> None:
-    at, points = race(lab, tmp_path, kind, env=REPLACE)
-    wrong: list[str] = []
-    for number, when in points:
-        trial = Race(lab, tmp_path / f"{when}-{number}", kind)
-        wrong += try_both(trial, at, number, when)
-    tell(f"{kind}, former and heir", points, wrong)
+    tell(f"{kind}, former and heir", *sweep(lab, tmp_path, kind, try_both))
 
 
 @pytest.mark.timeout(3600 if ALL else 600)
 def test_holder_killed_at_any_point_of_its_heir_is_followed_by_it(
     lab: Lab, tmp_path: Path, tell: Tell
 ) -> None:
-    at, points = race(lab, tmp_path, "opaque", env=REPLACE)
-    wrong: list[str] = []
-    for number, when in points:
-        trial = Race(lab, tmp_path / f"{when}-{number}", "opaque")
-        wrong += try_both(trial, at, number, when, is_killed=True)
-    tell("opaque, former killed beside its heir", points, wrong)
+    found = sweep(lab, tmp_path, "opaque", partial(try_both, is_killed=True))
+    tell("opaque, former killed beside its heir", *found)
 
 
 def try_lock(trial: Race, at: int) -> list[str]:

@@ -62,8 +62,8 @@ def known_of(reader: Reader, run_id: str, names: Sequence[str]) -> Known:
         plan=reader.plan(run_id),
         has_pack=lambda name: _has_pack(reader, name),
         environment=lambda name: _environment_digest(reader, name),
-        formers=_formers(reader, run_id, names),
     )
+    known.formers = _formers(reader, run_id, known, names)
     for name in names:
         found, why = readable(reader.store, f"step/{run_id}/{name}")
         if found is not None:
@@ -93,13 +93,14 @@ def _environment_digest(reader: Reader, name: str) -> str:
     return "unset" if text is None else reader.store.secret.keyed_digest(text)
 
 
-def _formers(reader: Reader, run_id: str, names: Sequence[str]) -> dict[str, str]:
+def _formers(
+    reader: Reader, run_id: str, known: Known, names: Sequence[str]
+) -> dict[str, str]:
     """Return what steps that the notebook has no more made, by their code."""
-    plan, found = reader.plan(run_id), {}
+    gone, found = known.attempts.keys() - names, {}
     store = store_named(reader, reader.run(run_id))
-    codes = {step.name: step.code for step in plan.steps}
-    gone = reader.attempts(run_id).keys() - names
-    for step in sorted(gone if plan.source == "notebook" else ()):
+    codes = {step.name: step.code for step in known.plan.steps}
+    for step in sorted(gone if known.plan.source == "notebook" else ()):
         effects = [e for e in reader.effects(run_id, step) if e.is_in_doubt]
         record, _ = readable(reader.store, f"step/{run_id}/{step}")
         code = record["fingerprint"]["code"] if record else codes.get(step, "")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbckpt import keys
+from nbckpt.answers import resuming
 from nbckpt.runs import forks
 from nbckpt.runs.history import Reader
 from nbckpt.runs.opening import UNNAMED
@@ -98,7 +99,7 @@ def fork(
 
 def _said(new: RunRecord, run: RunRecord, step: str, kept: list[str]) -> str:
     """Return what a fork is, and how to go on in it."""
-    then = f"nbckpt run {run.notebook} --run-id {new.run_id}"
+    then = resuming(run.notebook, new.run_id)
     return (
         f"run {new.run_id} begins from run {run.run_id}: it has "
         f"{', '.join(kept) or 'no step'} and runs from {step} on. Its idempotency keys "

@@ -101,10 +101,9 @@ def damaged(reader: Reader, run_id: str) -> str:
     str
         Empty if there is none; lines of the history and bulk bytes are not looked at.
     """
-    kinds = _kinds(reader, run_id) - BULK - {"history"}
     for key in reader.store.keys(""):
         kind, _, rest = key.partition("/")
-        if kind in kinds and rest.split("/")[0] == run_id:
+        if kind not in {*BULK, "history"} and rest.split("/")[0] == run_id:
             try:
                 reader.store.get(key)
             except StoreDamaged:

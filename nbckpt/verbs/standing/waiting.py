@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt import answers, places
@@ -265,7 +264,7 @@ def resume_command(run: RunRecord) -> str:
     """
     if not run.notebook:
         return "run the notebook top to bottom"
-    return shlex.join(["nbckpt", "run", run.notebook, "--run-id", run.run_id])
+    return answers.resuming(run.notebook, run.run_id)
 
 
 def _said_since(reader: Reader, attempt: Attempt) -> bool:
