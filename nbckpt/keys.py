@@ -114,14 +114,14 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
-def check_name(what: str, name: str) -> str:
+def check_name(what: str, name: object) -> str:
     """Return a name if it is well formed.
 
     Parameters
     ----------
     what : str
         What bears the name, for the message.
-    name : str
+    name : object
         Letters, digits and ``_ . -``.
 
     Returns
@@ -134,7 +134,7 @@ def check_name(what: str, name: str) -> str:
     BadStep
         If it holds anything else.
     """
-    if not STEP_NAME.fullmatch(name):
+    if not isinstance(name, str) or not STEP_NAME.fullmatch(name):
         raise BadStep(
             f"{name!r} is no name for a {what}",
             "Use letters, digits and _ . -, for example: cut-off",

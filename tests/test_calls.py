@@ -209,11 +209,14 @@ def test_outcome_that_holds_a_credential_is_not_stored_as_text(
 def test_outcome_that_can_not_be_kept_is_told_and_stops_later(
     notebook: Notebook, receiver: Receiver
 ) -> None:
-    lock = an_effect(perform="lambda key: there.do(key, (n for n in ()))")
+    lock = an_effect(perform="lambda key: there.do(key, socket.socket())")
+    notebook.run("import socket")
     notebook.run(lock.replace("--effects pay", "--effects pay --drop got"))
+    notebook.run("got.close()")
     assert "Return plain data" in notebook.told()
     notebook.run("%nbckpt rerun a")
     again(notebook)
+    notebook.run("import socket")
     error = notebook.error(lock)
     assert isinstance(error, StopForHuman)
     assert "its outcome was not kept" in str(error)
@@ -279,7 +282,7 @@ def test_lookup_that_fails_is_not_taken_for_not_found(
     error = notebook.error(an_effect("lookup=lambda key: 1 / 0"))
     assert isinstance(error, ZeroDivisionError)
     assert receiver.calls == []
-    assert notebook.journal.effects(notebook.session.run_id) == []
+    assert not list(notebook.journal.effects(notebook.session.run_id))
 
 
 @pytest.mark.parametrize("error", [TimeoutError("late"), KeyboardInterrupt()])
@@ -499,7 +502,11 @@ def test_outcome_that_could_not_be_saved_is_saved_by_running_the_cell_again(
     ("call", "part"),
     [
         ("nbckpt.effect('', there.do)", "has no name"),
+        ("nbckpt.effect(3, there.do)", "3, which is no text"),
         ("nbckpt.effect('pay', 3)", "can't be called"),
+        ("nbckpt.effect('pay', there.do, lambda a, b: 1)", "missing a required"),
+        ("nbckpt.effect('pay', there.do, refused='Error')", "no type of errors"),
+        ("nbckpt.effect('pay', there.do, settle=-1)", "settle=-1"),
         ("nbckpt.effect('pay', there.do, dedup='soon')", "is no duration"),
         (
             "nbckpt.effect('pay', there.do, request=(n for n in ()))",
@@ -516,6 +523,48 @@ def test_wrong_call_is_refused_before_anything_happens(
     assert receiver.calls == []
 
 
+def test_length_of_time_may_be_a_timedelta(
+    notebook: Notebook, receiver: Receiver
+) -> None:
+    notebook.run("from datetime import timedelta")
+    receiver.fails.append(TimeoutError("late"))
+    source = an_effect("dedup=timedelta(hours=1)")
+    notebook.error(source)
+    notebook.run(source)
+    assert len(receiver.calls) == 2
+
+
+def test_coroutine_that_nobody_awaits_is_known_not_to_have_happened(
+    notebook: Notebook, receiver: Receiver
+) -> None:
+    notebook.run("async def go(key): there.do(key)")
+    error = notebook.error(an_effect(perform="lambda key: go(key)"))
+    assert "nobody has awaited" in str(error)
+    assert effect(notebook).state is EffectState.FAILED
+    notebook.run(an_effect())
+    assert len(receiver.calls) == 1
+
+
+def test_reply_that_is_no_outcome_leaves_it_unknown(
+    notebook: Notebook, receiver: Receiver
+) -> None:
+    perform = "lambda key: (there.do(key), iter_later())[1]"
+    notebook.run("def iter_later(): yield 1")
+    assert "no outcome yet" in str(notebook.error(an_effect(perform=perform)))
+    assert effect(notebook).state is EffectState.INTENT
+    assert isinstance(notebook.error(an_effect(perform=perform)), StopForHuman)
+    assert len(receiver.calls) == 1
+
+
+def test_lookup_that_says_neither_performs_nothing(
+    notebook: Notebook, receiver: Receiver
+) -> None:
+    error = notebook.error(an_effect("lookup=lambda key: []"))
+    assert "only None means" in str(error)
+    assert receiver.calls == []
+    assert not list(notebook.journal.effects(notebook.session.run_id))
+
+
 def test_coroutine_and_unknown_argument_are_refused(notebook: Notebook) -> None:
     notebook.run("async def go(key): ...")
     assert "coroutine" in str(notebook.error(a_step("nbckpt.effect('pay', go)")))
@@ -525,25 +574,6 @@ def test_coroutine_and_unknown_argument_are_refused(notebook: Notebook) -> None:
 
 def test_effect_outside_of_a_step_is_refused(notebook: Notebook) -> None:
     assert isinstance(notebook.error("nbckpt.effect('pay', there.do)"), BadStep)
-
-
-@pytest.mark.parametrize(
-    ("function", "given"),
-    [
-        (lambda key: key, "K"),
-        (lambda: None, None),
-        (lambda order=5: order, 5),
-        (lambda order=5, key=None: (order, key), (5, "K")),
-        (lambda order=5, *, idempotency_key: (order, idempotency_key), (5, "K")),
-        (lambda *args: args, ("K",)),
-        (lambda **options: options, {}),
-        (str, "K"),
-    ],
-)
-def test_perform_is_given_the_key_where_it_takes_one(
-    function: Callable[..., Any], given: Any
-) -> None:
-    assert effects._call(function, "K") == given
 
 
 def unknown(notebook: Notebook, receiver: Receiver) -> None:

@@ -169,9 +169,34 @@ def test_item_that_has_no_lasting_content_needs_a_key(notebook: Notebook) -> Non
     assert "key=" in str(error)
 
 
-def test_key_must_be_a_text_or_a_number(notebook: Notebook) -> None:
-    error = notebook.error(cell("[1]", ", key=lambda n: [n]"))
+@pytest.mark.parametrize(
+    "key", ["(n, 'a')", "n / 2", "numpy.int64(n)", "pathlib.Path(str(n))"]
+)
+def test_key_of_any_kind_that_lasts_tells_items_apart(
+    notebook: Notebook, key: str
+) -> None:
+    notebook.run("import numpy, pathlib")
+    source = cell("range(4)", f", key=lambda n: {key}")
+    fail_at(notebook, 2, source)
+    notebook.run("import numpy, pathlib")
+    notebook.run(source)
+    assert worked(notebook) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("key", "part"),
+    [
+        ("None", "key gave None"),
+        ("(m for m in [n])", "a key holds a"),
+        ("n // 5 or float('nan')", "two items have the key nan"),
+    ],
+)
+def test_key_that_tells_no_item_is_refused_and_shown(
+    notebook: Notebook, key: str, part: str
+) -> None:
+    error = notebook.error(cell("[1, 2]", f", key=lambda n: {key}"))
     assert isinstance(error, BadStep)
+    assert part in str(error)
 
 
 def test_done_item_with_another_value_runs_again(notebook: Notebook) -> None:

@@ -12,16 +12,17 @@ outcome.
 
 from __future__ import annotations
 
-import inspect
+import math
 import sys
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from inspect import Parameter
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from nbckpt import current
+from nbckpt.effects import replies
 from nbckpt.effects.intents import Intent, key_here
 from nbckpt.effects.payloads import differing, request_given, request_read
 from nbckpt.effects.renamed import takes_over
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nbckpt.records import EffectRecord
-
-KEY_NAMES = ("key", "idempotency_key")
-BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-BY_PLACE = (
-    Parameter.POSITIONAL_ONLY,
-    Parameter.POSITIONAL_OR_KEYWORD,
-    Parameter.VAR_POSITIONAL,
-)
 
 
 class Rare(TypedDict, total=False):
@@ -60,7 +53,7 @@ class Asked:
     lookup: Callable[..., Any] | None
     dedup: float
     settle: float
-    refused: tuple[type[Exception], ...]
+    refused: tuple[type[BaseException], ...]
     request: dict[str, str]
 
 
@@ -81,8 +74,8 @@ def effect(
         Makes the call and returns its outcome, plain data at best. It is given the
         idempotency key if it needs an argument or has one named ``key``.
     lookup : callable, optional
-        Asks the receiver for the outcome by key; None means not found. What it raises
-        is not "not found": it goes up, and nothing is performed.
+        Asks the receiver for the outcome by key; None, and no other empty reply, means
+        not found. What it raises goes up, and nothing is performed.
     dedup : str or float, optional
         How long the receiver documents that it recognises a repeated key: ``"24h"``.
     **rare
@@ -158,10 +151,10 @@ def _read(
     """Return what is asked for; refuse what can't be right before anything happens."""
     if unknown := rare.keys() - {"request", "settle", "refused"}:
         raise TypeError(f"effect() has no argument {min(unknown)!r}")
-    for function in calls:
-        _check_call(name, function)
     perform, lookup = calls
-    kinds = rare.get("refused", ())
+    replies.check_call(f"perform of effect {name}", perform)
+    if lookup is not None:
+        replies.check_call(f"lookup of effect {name}", lookup)
     if "request" in rare:
         request = request_given(rare["request"], namespace)
     else:
@@ -169,30 +162,38 @@ def _read(
     return Asked(
         perform,
         lookup,
-        _seconds(dedup),
-        _seconds(rare.get("settle")),
-        kinds if isinstance(kinds, tuple) else (kinds,),
+        _seconds("dedup", dedup),
+        _seconds("settle", rare.get("settle")),
+        _errors(rare.get("refused", ())),
         request,
     )
 
 
-def _check_call(name: str, function: Any) -> None:
-    """Refuse what is no plain function."""
-    if function is not None and not callable(function):
-        raise BadStep(
-            f"effect {name}: {function!r} can't be called",
-            "Write for example: lambda key: api.charge(order, idempotency_key=key)",
-        )
-    if inspect.iscoroutinefunction(function):
-        raise BadStep(
-            f"effect {name}: a coroutine can't be awaited here",
-            "Give a plain function",
-        )
+def _errors(kinds: Any) -> tuple[type[BaseException], ...]:
+    """Return the types of errors after which nothing happened."""
+    found = tuple(kinds) if isinstance(kinds, tuple | list) else (kinds,)
+    for kind in found:
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise BadStep(
+                f"effect(refused={kinds!r}): {kind!r} is no type of errors",
+                "Give classes, such as refused=(CardDeclined, ValueError)",
+            )
+    return (*found, replies.NotBegun)
 
 
-def _seconds(length: str | float | None) -> float:
+def _seconds(name: str, length: Any) -> float:
     """Return a length of time in seconds."""
-    return read_duration(length) if isinstance(length, str) else float(length or 0.0)
+    if isinstance(length, str):
+        return read_duration(length)
+    if isinstance(length, timedelta):
+        length = length.total_seconds()
+    if length is None:
+        return 0.0
+    if not isinstance(length, int | float) or not 0 <= length < math.inf:
+        raise BadStep(
+            f"effect({name}={length!r}) is no duration", 'Write "90s" or "24h"'
+        )
+    return float(length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,7 @@ def _check_request(
 
 def _look(intent: Intent, lookup: Callable[..., Any], settle: float) -> Any:
     """Ask the receiver; "not found" counts only once its answers have caught up."""
-    found = _call(lookup, intent.key)
+    found = _ask(intent, lookup)
     record = intent.record
     if found is not None or record is None or record.state is not EffectState.INTENT:
         return found
@@ -290,7 +291,12 @@ def _look(intent: Intent, lookup: Callable[..., Any], settle: float) -> Any:
         return None
     # Whenever the call began, it may have been under way until a moment ago.
     _wait(settle)
-    return _call(lookup, intent.key)
+    return _ask(intent, lookup)
+
+
+def _ask(intent: Intent, lookup: Callable[..., Any]) -> Any:
+    """Return what a lookup found."""
+    return replies.found(f"lookup of {intent.where}", replies.call(lookup, intent.key))
 
 
 def _wait(seconds: float) -> None:
@@ -301,7 +307,8 @@ def _wait(seconds: float) -> None:
 def _perform(intent: Intent, asked: Asked) -> Any:
     """Make the call of an intent that is on disk."""
     try:
-        outcome = _call(asked.perform, intent.key)
+        reply = replies.call(asked.perform, intent.key)
+        outcome = replies.outcome(f"perform of {intent.where}", reply)
     except asked.refused as error:
         intent.write_refused(error)
         raise
@@ -329,22 +336,6 @@ def _save(intent: Intent) -> Settled:
             f"{intent.record.unkept}. Return plain data from perform\n"
         )
     return settled
-
-
-def _call(function: Callable[..., Any], key: str) -> Any:
-    """Call a function with the key, if it takes one."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some built-in functions tell nothing
-        return function(key)
-    for each in parameters:
-        if each.name in KEY_NAMES and each.kind in BY_NAME:
-            return function(**{each.name: key})
-    first = next(iter(parameters), None)
-    # A default is what a loop binds for itself: lambda order=order: …
-    if first is None or first.kind not in BY_PLACE or first.default is not first.empty:
-        return function()
-    return function(key)
 
 
 _performing: dict[str, int] = {}

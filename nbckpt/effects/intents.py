@@ -54,9 +54,24 @@ def key_here(place: Place, name: str) -> str:
     -------
     str
         Also of the item that the calling thread works on.
+
+    Raises
+    ------
+    BadStep
+        If the name is no text.
     """
+    if not isinstance(name, str):
+        raise _unnamed(place, f"has the name {name!r}, which is no text")
     attempt = place.attempt
     return effect_key(attempt.run_id, attempt.step, masked(name), current.item.get())
+
+
+def _unnamed(place: Place, what: str) -> BadStep:
+    """Return the error for an effect whose name tells nothing."""
+    return BadStep(
+        f"an effect of step {place.step.name} {what}",
+        'Name it by what it does and to what, for example f"charge-{order.id}"',
+    )
 
 
 class Intent:
@@ -82,15 +97,12 @@ class Intent:
     def __init__(
         self, place: Place, name: str, kind: Literal["call", "transaction"]
     ) -> None:
-        if not name:
-            raise BadStep(
-                f"an effect of step {place.step.name} has no name",
-                "Name it by what it does and to what, for example charge-4711",
-            )
         self.place = place
+        if not name:
+            raise _unnamed(place, "has no name")
+        self.key = key_here(place, name)
         self.name = masked(name)
         self.kind = kind
-        self.key = key_here(place, name)
         self.where = f"effect {self.name} of step {place.step.name}"
         self._session = place.session
         attempt = place.attempt

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nbckpt.codecs import Canonical
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ITSELF = (str, int)
-"""Items of these types are their own keys."""
+"""Of an item of these types the key says it all."""
 IN_MEMORY = (Sequence, Mapping, AbstractSet, deque)
 """Iterables whose items are there already, so that all keys are looked at first."""
 
@@ -86,27 +87,26 @@ class Source(Generic[T]):
     def _key_of(self, item: T, seen: dict[str, None]) -> str:
         """Return an item's key, which no other may have; it holds no credential."""
         key = item if self._key is None else self._key(item)
-        if type(key) in ITSELF:
-            text = self._hidden.mask(str(key))
-        elif self._key is None:
-            text = self._digest(item)
-        else:
-            told = self._hidden.mask(repr(key))
-            raise self._bad(f"key gave {told}", "Let it return a text or a number")
+        if self._key is not None and key is None:
+            raise self._bad("key gave None", "Let it return what tells an item apart")
+        is_plain = isinstance(key, str | Integral) and not isinstance(key, bool)
+        text = self._hidden.mask(str(key)) if is_plain else self._digest(key)
         if text in seen:
+            told = repr(text) if is_plain else self._hidden.mask(repr(key))
             raise self._bad(
-                f"two items have the key {text!r}",
+                f"two items have the key {told:.200}",
                 "Give items(…, key=) something that no two of them share",
             )
         seen[text] = None
         return text
 
-    def _digest(self, item: T) -> str:
-        """Return the key of an item that has no better one."""
-        found = self._canonical(item)
+    def _digest(self, key: Any) -> str:
+        """Return the text of a key that is none: two equal ones have the same."""
+        found = self._canonical(key)
         if found.unknown:
+            what = "an item" if self._key is None else "a key"
             raise self._bad(
-                f"an item holds a {found.unknown}, which has no lasting content",
+                f"{what} holds a {found.unknown}, which has no lasting content",
                 "Give items(…, key=) a function that returns a text or a number",
             )
         return found.digest
@@ -118,7 +118,7 @@ class Source(Generic[T]):
         found = self._canonical(item)
         return "" if found.unknown else found.digest
 
-    def _canonical(self, item: T) -> Canonical:
+    def _canonical(self, item: Any) -> Canonical:
         """Return the digest of an item; its classes count as they were at first sight.
 
         So they do in the kernel that resumes the loop: what the body does to a class

@@ -323,8 +323,8 @@ def items(
     iterable : iterable
         The items.
     key : callable, optional
-        Takes an item, returns a text or number that no other has and that stays. By
-        default texts and whole numbers are their own keys; others go by content.
+        Takes an item, returns what no other has and that stays; by default the item.
+        Texts and whole numbers stand as they are, all else by its content.
     keep : names, optional
         Names of the notebook that the loop builds up: checkpointed with the items.
     every : int, optional
