@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +45,7 @@ def test_exported_name_is_documented(name: str) -> None:
 def test_version_is_said_once() -> None:
     """The package and its metadata can't tell two versions."""
     assert nbckpt.__version__ == version("nbckpt")
+
+
+def test_types_are_marked_as_part_of_the_package() -> None:
+    assert (Path(nbckpt.__file__).parent / "py.typed").is_file()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from nbckpt.errors import BadStep
+from nbckpt.runs import servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -148,16 +149,17 @@ def identify(namespace: dict[str, Any]) -> Identity:
 
     Notes
     -----
-    In this order: ``NBCKPT_NOTEBOOK``, VS Code's ``__vsc_ipynb_file__``,
-    ``JPY_SESSION_NAME`` of Jupyter's servers, the command line of ``jupyter nbconvert``
-    or ``jupyter execute``. The first one that is a file counts. Kernels of Colab are told
-    nothing: ``%nbckpt start NAME`` names their run.
+    In this order: ``NBCKPT_NOTEBOOK``, VS Code's ``__vsc_ipynb_file__``, the answer of the
+    Jupyter server that started the kernel, ``JPY_SESSION_NAME``, the command line of
+    ``jupyter nbconvert`` or ``jupyter execute``. The first one that is a file counts.
+    Kernels of Colab are told nothing: ``%nbckpt start NAME`` names their run.
     """
     by = starter()
     told = told_to_this_kernel(by)
     job = told.get("NBCKPT_JOB", "")
     names = (told.get("NBCKPT_NOTEBOOK"), namespace.get("__vsc_ipynb_file__"))
-    for name in (*names, told.get(SESSION), _executed(by)):
+    served = servers.notebook_now()
+    for name in (*names, served, told.get(SESSION), _executed(by)):
         path = Path(str(name)).absolute() if name else None
         if path is not None and path.is_file():
             return Identity(path.parent, path, job)

@@ -96,13 +96,16 @@ def open_page(
     shots.mkdir(parents=True, exist_ok=True)
 
     def open_notebook(
-        app: str, cells: Sequence[str] | Path, kernel: str = "python3"
+        app: str,
+        cells: Sequence[str] | Path,
+        kernel: str = "python3",
+        name: str = "job.ipynb",
     ) -> NotebookPage:
         if kernel == OLD_KERNEL.name and not OLD_KERNEL.is_dir():
             lack(
                 f"no ipykernel 6: pip install --no-deps --target {OLD_KERNEL} 'ipykernel<7'",
             )
-        notebook = folder / "job.ipynb"
+        notebook = folder / name
         if isinstance(cells, Path):
             shutil.copy(cells, notebook)
         else:

@@ -178,6 +178,13 @@ class NotebookPage:
         box.fill(text)
         box.press("Enter")
 
+    def rename(self, name: str) -> None:
+        """Give the notebook another name, as one does with a new one in JupyterLab."""
+        self.menu("File", "Rename Notebook…")
+        self.page.locator(".jp-Dialog input").first.fill(name)
+        self.accept_dialog()
+        self._notebook = f"{self._notebook.rpartition('/')[0]}/{name}"
+
     def save(self) -> None:
         """Save the notebook, and wait until nothing is left to save."""
         self.menu("File", "Save Notebook")

@@ -40,7 +40,10 @@ def test_run_is_approved_killed_reloaded_resumed_and_decided(
     server: Server,
 ) -> None:
     server.use_theme(theme)
-    page = open_page(app, [*CELLS, VERSION], kernel)
+    new = "Untitled.ipynb" if app == "lab" else "job.ipynb"
+    page = open_page(app, [*CELLS, VERSION], kernel, new)
+    if app == "lab":
+        page.rename("job.ipynb")
     approve_by_button(page)
     kill_in_the_loop(page, folder)
     find_all_as_it_was(page)
