@@ -102,7 +102,7 @@ def differences(
 
 
 def _compare(label: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
-    """Return how one part of two fingerprints differs."""
+    """Return how one part of two fingerprints differs; of no digest is what is not there."""
     found = []
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) == now.get(name):
@@ -110,9 +110,9 @@ def _compare(label: str, before: dict[str, str], now: dict[str, str]) -> list[st
         if label == "version of":
             change = f"{before.get(name, 'none')} → {now.get(name, 'none')}"
             found.append(f"version of {name} changed ({change})")
-        elif name not in now:
+        elif not now.get(name):
             found.append(f"{label} {name!r} is gone")
-        elif name not in before:
+        elif not before.get(name):
             found.append(f"{label} {name!r} is new")
         else:
             found.append(f"{label} {name!r} changed")

@@ -6,11 +6,11 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbckpt.verbs.forms.documents import Code, Section, markdown, page, text
-from nbckpt.verbs.forms.pages import Table, printable
+from nbckpt.verbs.forms.pages import Table, Tree, printable
 
 HOSTILE = "<script>alert(1)</script>|`x`\n# h & 'q\" \x1b[31m\u202e"
 ANYTHING = st.text(st.characters(exclude_categories=()), max_size=40)
@@ -59,8 +59,12 @@ def test_html_shows_any_text_as_it_is(one: str, other: str) -> None:
 
 
 @given(ANYTHING)
+@settings(deadline=None)
 def test_html_of_any_text_has_only_our_own_tags(content: str) -> None:
-    plain, hostile = (Seen(page(t, a_table(t, t))) for t in ("x", content))
+    plain, hostile = (
+        Seen(page(t, [*a_table(t, t), Section("tree", [Tree(t, [Tree(t, [t])])])]))
+        for t in ("x", content)
+    )
     assert hostile.tags == plain.tags
 
 
@@ -94,6 +98,21 @@ def test_html_is_readable_in_light_and_dark_and_by_keyboard() -> None:
     assert '<html lang="en">' in content
     assert 'scope="col"' in content
     assert 'tabindex="0"' in content
+
+
+TREE = Tree("a *b*", ["<c>", Tree("d", [Table(("one",), [("x|y",)])])])
+
+
+def test_tree_is_lists_within_lists() -> None:
+    sections = [Section("part", [TREE])]
+    assert text("t", sections).endswith("a *b*\n  <c>\n  d\n    one\n    x|y\n")
+    assert markdown("t", sections).endswith(
+        "- a \\*b\\*\n  - \\<c\\>\n  - d\n    - | one |\n      | --- |\n      | x\\|y |\n"
+    )
+    seen = Seen(page("t", sections))
+    assert (seen.tags.count("ul"), seen.tags.count("li"), seen.cells) == (
+        2, 3, ["one", "x|y"]
+    )  # fmt: skip
 
 
 def test_sections_without_parts_are_left_out() -> None:

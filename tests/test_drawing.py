@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from nbckpt.verbs.forms import drawing
-from nbckpt.verbs.forms.pages import Table, plain
+from nbckpt.verbs.forms.pages import Table, Tree, plain
 
 if TYPE_CHECKING:
     import pytest
@@ -22,6 +22,14 @@ PAGE: Page = [
         ("step", "state", "note"),
         [("load", "completed", "out/" + "deep/" * 20 + "orders.parquet"),
          ("fit\x1b[2J", "failed", "ValueError: " + "x" * 90)],
+    ),
+    Tree(
+        "record of [bold]fit[/bold]",
+        [
+            "values: " + "model_of_many_things, " * 9,
+            Tree("files\x1b[2J", [Table(("file", "digest"), [("deep/" * 20, "d1")])]),
+            Tree("failed", ["why: " + "so " * 40 + "\nand more"]),
+        ],
     ),
 ]  # fmt: skip
 
@@ -50,6 +58,30 @@ def answered(monkeypatch: pytest.MonkeyPatch, *, as_json: bool = False) -> str:
 def letters(text: str) -> str:
     """Return a text without colours, lines of boxes, blanks and line breaks."""
     return re.sub(r"\x1b\[[0-9;]*m|[\s\u2500-\u257f]", "", text)
+
+
+def test_branches_stand_below_their_line_with_guides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", answered(monkeypatch)).splitlines()
+    assert max(map(len, shown)) <= 60
+    tree = [
+        line.rstrip() for line in shown[shown.index("record of [bold]fit[/bold]") :]
+    ]
+    assert tree[1].startswith("├── values: model_of_many_things,")
+    assert tree[2].startswith("│   model_of_many_things,")
+    table = tree.index("├── files�[2J")
+    assert tree[table + 1].startswith("│   └── file")
+    assert tree[table + 2].startswith("│       ───")
+    assert tree[-1] == "        and more"
+
+
+def test_command_in_a_line_of_its_own_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = "nbckpt run /a/" + "long/" * 20 + "way.ipynb --run-id way-1"
+    monkeypatch.setattr("tests.test_drawing.PAGE", [command])
+    assert answered(monkeypatch) == command + "\n"
 
 
 def test_narrow_terminal_cuts_nothing_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -610,12 +610,8 @@ def test_command_ends_with_1_and_says_where_and_what_to_do(
     notebook = a_notebook(tmp_path, *WRONG)
     code, out, err = run(capsys, "lint", str(notebook))
     assert (code, err) == (1, "")
-    for words in (
-        "1 finding",
-        "step send, line 2: undeclared-effect",
-        "do: ",
-        "# nbckpt: ok",
-    ):
+    assert out.startswith(f"notebook {notebook}: 1 finding\n  step send\n    line 2: ")
+    for words in ("line 2: undeclared-effect\n      ", "      do: ", "# nbckpt: ok"):
         assert words in out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nb.ipynb"]
 
@@ -662,7 +658,7 @@ def test_plan_shows_the_notices_of_each_step(tmp_path: Path) -> None:
     assert notices["fine"] == []
     assert "undeclared-effect, line 2" in notices["send"][0]
     page = pages.plain(planning.plan_page(found))
-    assert "send: undeclared-effect" in page
+    assert "  send\n    undeclared-effect, line 2: " in page
     assert "nbckpt lint nb.ipynb" in page
 
 

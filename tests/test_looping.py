@@ -10,10 +10,10 @@ import pytest
 
 from nbckpt.records import ItemError, LoopRecord, NextInput
 from nbckpt.runs.history import Reader
-from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.forms.pages import Tree, plain
 from nbckpt.verbs.look.overview import status_page
 from nbckpt.verbs.look.steps import show, show_page
-from nbckpt.verbs.standing.looping import loop_page, loops, open_lines
+from nbckpt.verbs.standing.looping import loop_tree, loops, open_trees
 from nbckpt.verbs.standing.status import status
 from tests.notebook import Notebook
 
@@ -95,7 +95,7 @@ def test_failed_items_of_a_loop_that_went_on_are_shown_with_the_step(
     data = book.show()
     assert [each["item"] for each in data["loops"][0]["errors"]] == ["2", "4"]
     text = plain(show_page(data))
-    assert "loop 1    4 of 6 done, 2 failed, ended" in text
+    assert "loop 1: 4 of 6 done, 2 failed, ended" in text
     assert "failed item  attempt  error" in text
     assert "4            1        ValueError: no 4 and why" in text
 
@@ -166,7 +166,7 @@ class Shelf(Reader):
 
 
 def test_status_names_a_few_failed_items_and_says_where_the_others_are() -> None:
-    lines = open_lines(loops(Shelf(a_loop(200, 1000)), "etl-1"))
+    lines = plain(open_trees(loops(Shelf(a_loop(200, 1000)), "etl-1"))).splitlines()
     assert len(lines) == 1 + 5 + 1
     assert lines[-1] == "  all of them: nbckpt show load"
     assert all(len(line) < 150 for line in lines)
@@ -174,13 +174,13 @@ def test_status_names_a_few_failed_items_and_says_where_the_others_are() -> None
 
 
 def test_show_names_all_that_are_kept_and_counts_the_others() -> None:
-    page = loop_page(loops(Shelf(a_loop(200, 1000)), "etl-1"))
-    text = plain(page)
+    (loop,) = loops(Shelf(a_loop(200, 1000)), "etl-1")
+    text = plain([loop_tree(loop)])
     assert text.count("E: xxx") == 200
     assert "and 800 that failed before these" in text
-    assert "keeps model, losses" in text
+    assert "keeps: model, losses" in text
 
 
 def test_loop_without_a_next_item_has_no_word_of_it() -> None:
     found = loops(Shelf(replace(a_loop(0, 0), next_input=None)), "etl-1")
-    assert open_lines(found) == ["items     load/1: 0 done"]
+    assert open_trees(found) == [Tree("items     load/1: 0 done", [])]

@@ -142,6 +142,13 @@ def test_differences_are_sorted_and_name_each_part() -> None:
     ]
 
 
+def test_file_that_is_gone_or_came_is_called_so() -> None:
+    """A file that is not there has an empty digest, and is no changed one."""
+    there, gone = Fingerprint(files={"f": "1"}), Fingerprint(files={"f": ""})
+    assert differences(there, gone) == ["file 'f' is gone"]
+    assert differences(gone, there) == ["file 'f' is new"]
+
+
 def test_equal_fingerprints_do_not_differ() -> None:
     assert differences(FULL, replace(FULL)) == []
     assert differences(Fingerprint(), Fingerprint()) == []

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nbckpt.errors import BadStep, NotFound, StoreDamaged, StoreRefused
+from nbckpt.people import settling
 from nbckpt.places import folder_bytes
 from nbckpt.records import (
     Contents,
+    DecisionRecord,
     Evidence,
     Fingerprint,
     Lease,
@@ -427,8 +429,26 @@ def test_show_tells_record_attempts_and_history(lab: Lab) -> None:
     assert found["record"]["evidence"]["files"] == {"out.csv": "d1"}
     assert [line["kind"] for line in found["history"]] == ["started", "completed"]
     text = pages.plain(steps.show_page(found))
-    assert "out.csv" in text
-    assert "looked at" in text
+    assert (
+        "  evidence\n    note: looked at\n    file     digest\n    out.csv  d1\n"
+        in text
+    )
+
+
+def test_show_tells_what_the_step_decided_and_what_a_person_said_of_it(
+    lab: Lab,
+) -> None:
+    for name, step in {"rate": "load", "other": "fit"}.items():
+        made = DecisionRecord("etl-1", name, 19, reason="the law", step=step)
+        lab.store.transact(settling.decision(made, None))
+    marks.rerun(lab.store, lab.run, "load")
+    found = steps.show(lab.reader, lab.run, "load")
+    assert [decision["name"] for decision in found["decisions"]] == ["rate"]
+    text = pages.plain(steps.show_page(found))
+    assert (
+        "  decisions\n    decision  value  reason\n    rate      19     the law" in text
+    )
+    assert "\n  to run again: " in text
 
 
 def test_show_of_step_that_never_completed_says_so(lab: Lab) -> None:
@@ -441,7 +461,21 @@ def test_explain_names_the_part_that_differed_from_the_record_before(lab: Lab) -
     lab.complete("load", fingerprint=Fingerprint(code="code", inputs={"STARTED": "2"}))
     found = steps.explain(lab.reader, lab.run, "load")
     assert found["changed"] == ["input 'STARTED' changed"]
-    assert "input 'STARTED' changed" in pages.plain(steps.explain_page(found))
+    assert pages.plain(steps.explain_page(found)).endswith(
+        "What differed from the record before\n  input 'STARTED' changed\n"
+        "What would happen now can't be told: its notebook is not known here."
+    )
+
+
+def test_explain_tells_each_part_of_a_reason_in_a_line_of_its_own() -> None:
+    last = steps.LastTime(kind="completed", at=0.0, reason="a; b", seconds=1.0)
+    told = steps.Explanation(
+        run="etl-1", step="fit", last=last, ran=last, changed=[], now="run", reason="c; d"
+    )  # fmt: skip
+    assert pages.plain(steps.explain_page(told)).splitlines()[1:] == [
+        "Its body ran on unknown for 1.0 s, because", "  a", "  b",
+        "If the notebook ran now: run, because", "  c", "  d",
+    ]  # fmt: skip
 
 
 def test_explain_of_step_that_failed_tells_its_error(lab: Lab) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from textwrap import indent
 from typing import TYPE_CHECKING
 
-from nbckpt.verbs.forms.pages import Page, Table, as_html, plain, printable
+from nbckpt.verbs.forms.pages import Page, Part, Tree, as_html, plain, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,8 +93,10 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
     return printable("\n\n".join(found)) + "\n"
 
 
-def _marked(part: str | Table) -> str:
-    """Return a line or a table as Markdown."""
+def _marked(part: Part) -> str:
+    """Return a part of a page as Markdown."""
+    if isinstance(part, Tree):
+        return _bullet(part)
     if isinstance(part, Code):
         return "    " + " ".join(part.splitlines())
     if isinstance(part, str):
@@ -103,6 +106,13 @@ def _marked(part: str | Table) -> str:
         "| " + " | ".join("---" if n == 1 else _cell(text) for text in row) + " |"
         for n, row in enumerate(rows)
     )
+
+
+def _bullet(part: Part) -> str:
+    """Return a part of a tree as an item of a list."""
+    text, below = (part.text, part.branches) if isinstance(part, Tree) else (part, ())
+    items = [indent(_bullet(branch), "  ") for branch in below]
+    return "\n".join(["- " + indent(_marked(text), "  ").lstrip(), *items])
 
 
 def _cell(content: str) -> str:
@@ -171,13 +181,13 @@ def framed(picture: str) -> str:
     return f'<div class="wide" style="overflow-x: auto" tabindex="0">{picture}</div>'
 
 
-def fragment(part: str | Table) -> str:
-    """Return a line or a table as a part of a page.
+def fragment(part: Part) -> str:
+    """Return a line, a table or a tree as a part of a document.
 
     Parameters
     ----------
-    part : str or Table
-        From a page.
+    part : Part
+        Of a page; a tree becomes lists within lists.
 
     Returns
     -------
@@ -186,6 +196,9 @@ def fragment(part: str | Table) -> str:
     """
     if isinstance(part, str):
         return f"<p>{as_html(part)}</p>"
+    if isinstance(part, Tree):
+        leaves = "".join(f"<li>{fragment(branch)}</li>\n" for branch in part.branches)
+        return f"<p>{as_html(part.text)}</p>\n<ul>\n{leaves}</ul>"
     head = "".join(f'<th scope="col">{as_html(name)}</th>' for name in part.head)
     rows = "\n".join(f"<tr>{''.join(map(_data, row))}</tr>" for row in part.rows)
     return (

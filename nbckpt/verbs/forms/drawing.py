@@ -1,4 +1,4 @@
-"""An answer on standard output: JSON, tables on a terminal, or plain text."""
+"""An answer on standard output: JSON, tables and trees on a terminal, or plain text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbckpt.verbs.forms import pages
-from nbckpt.verbs.forms.pages import Page, plain, printable
+from nbckpt.verbs.forms.pages import Page, Part, Table, plain, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rich.table import Table as DrawnTable
+    from rich.text import Text
+    from rich.tree import Tree as DrawnTree
 
 STYLES = {
     "completed": "green", "skip": "green", "skipped": "green", "ok": "green", "alive": "green",
@@ -59,21 +63,48 @@ def is_drawn() -> bool:
 
 def _draw(page: Page) -> None:
     """Draw a page on a terminal."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Column
-    from rich.table import Table as Drawn
-    from rich.text import Text
 
     console = Console(highlight=False)
     for part in page:
         if isinstance(part, str):
-            console.print(Text(printable(part)), soft_wrap=True)
-            continue
-        # A path or an error that is too long goes on in the next line, whole.
-        columns = (Column(name, overflow="fold") for name in part.head)
-        drawn = Drawn(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
-        for row in part.rows:
-            cells = map(printable, row)
-            drawn.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in cells))
-        console.print(drawn)
+            # The terminal wraps it: a long command is copied as one line.
+            console.print(_written(part), soft_wrap=True)
+        elif isinstance(part, Table):
+            console.print(_boxed(part, edge=True))
+        else:
+            console.print(_node(part))
+
+
+def _node(part: Part) -> DrawnTree:
+    """Return a part of a page as a tree, or as a leaf of one."""
+    from rich.tree import Tree as Drawn
+
+    if isinstance(part, Table):
+        return Drawn(_boxed(part, edge=False))
+    if isinstance(part, str):
+        return Drawn(_written(part))
+    node = Drawn(_written(part.text), guide_style="dim")
+    node.children += map(_node, part.branches)
+    return node
+
+
+def _written(text: str) -> Text:
+    """Return a text, coloured if it is the name of a state."""
+    from rich.text import Text
+
+    return Text(printable(text), style=STYLES.get(text, ""), overflow="fold")
+
+
+def _boxed(table: Table, *, edge: bool) -> DrawnTable:
+    """Return a table as a terminal draws it."""
+    from rich import box
+    from rich.table import Column
+    from rich.table import Table as Drawn
+
+    # A path or an error that is too long goes on in the next line, whole.
+    columns = (Column(name, overflow="fold") for name in table.head)
+    drawn = Drawn(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=edge)
+    for row in table.rows:
+        drawn.add_row(*map(_written, row))
+    return drawn

@@ -1,4 +1,4 @@
-"""What a verb shows: lines and tables, as plain text.
+"""What a verb shows: lines, tables and trees, as plain text.
 
 A verb answers with JSON values; a page is their form for people. The terminal draws the
 same page with colours and boxes.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,16 @@ class Table:
     rows: Sequence[tuple[str, ...]]
 
 
-Page = Sequence[str | Table]
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A line, and what belongs to it."""
+
+    text: str
+    branches: Page = ()
+
+
+Part = str | Table | Tree
+Page = Sequence[Part]
 
 PERSON = {"waiting": "waiting for a human", "answered": "answered, ready to go on"}
 
@@ -103,16 +113,25 @@ def plain(page: Page) -> str:
 
     Parameters
     ----------
-    page : sequence of str or Table
-        Lines and tables.
+    page : Page
+        Lines, tables and trees.
 
     Returns
     -------
     str
-        Columns are aligned by spaces; no line break at the end.
+        Columns are aligned by spaces, branches stand two letters to the right of their
+        line; no line break at the end.
     """
-    parts = [part if isinstance(part, str) else _aligned(part) for part in page]
-    return printable("\n".join(parts))
+    return printable("\n".join(map(_text, page)))
+
+
+def _text(part: Part) -> str:
+    """Return a part of a page as text."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Table):
+        return _aligned(part)
+    return "\n".join([part.text, textwrap.indent(plain(part.branches), "  ")]).rstrip()
 
 
 def _aligned(table: Table) -> str:

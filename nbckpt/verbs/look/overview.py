@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 
 from nbckpt.pictures import Bar, Chart, Lane, Picture, chart_picture
 from nbckpt.pictures.lanes import round_length
-from nbckpt.verbs.forms.pages import Page, Table, duration, moment, size, state_word
-from nbckpt.verbs.standing.looping import open_lines
+from nbckpt.verbs.forms.pages import (
+    Page,
+    Part,
+    Table,
+    duration,
+    moment,
+    size,
+    state_word,
+)
+from nbckpt.verbs.standing.looping import open_trees
 from nbckpt.verbs.standing.waiting import effect_lines, point_lines, question_lines
 
 if TYPE_CHECKING:
@@ -33,18 +41,17 @@ def status_page(data: Status) -> Page:
     """
     version = f", version {data['version']}" if data["version"] else ""
     done = f"{data['done']} of {data['total']} steps done"
-    lines = [
+    page: list[Part] = [
         f"run {data['run']}{version}: {state_word(data['state'])}, {done}",
         f"notebook  {data['notebook'] or 'unknown'}",
         f"holder    {_holder_text(data['holder'])}",
         *_current_lines(data),
     ]
     trust = "" if data["store"]["authenticated"] else ", not authenticated"
-    lines.append(
+    page.append(
         f"store     {data['store']['folder']} ({size(data['store']['bytes'])}{trust})"
     )
-    lines += open_lines(data["loops"])
-    page: list[str | Table] = [*lines, "", _steps_table(data["steps"])]
+    page += [*open_trees(data["loops"]), "", _steps_table(data["steps"])]
     page += question_lines(data["questions"]) + effect_lines(data["effects"])
     for stop in data["stops"]:
         page += ["", f"stopped   {stop['step']}: {stop['error']}"]

@@ -17,16 +17,29 @@ from nbckpt.records import (
 from nbckpt.resume import differences
 from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.finding.opening import require_step
-from nbckpt.verbs.forms.pages import Page, Table, duration, listed, moment, size
+from nbckpt.verbs.forms.pages import (
+    Page,
+    Part,
+    Table,
+    Tree,
+    duration,
+    listed,
+    moment,
+    size,
+)
 from nbckpt.verbs.prepare.outline import outline
 from nbckpt.verbs.prepare.planning import notebook_of, predictions
 from nbckpt.verbs.prepare.prediction import Prediction
-from nbckpt.verbs.standing.looping import LoopStatus, loop_page, loops
+from nbckpt.verbs.standing.looping import LoopStatus, loop_tree, loops
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nbckpt.runs.history import Reader
 
 ENDS = {"completed", "skipped", "failed", "interrupted"}
+MANY = 12
+"""Names that are written out."""
 
 
 class StepRecordView(TypedDict):
@@ -44,6 +57,8 @@ class StepRecordView(TypedDict):
     """Its effects: key, name, state, when, outcome."""
     loops: list[LoopStatus]
     """Its loops over items: how far each is, and which items failed."""
+    decisions: list[dict[str, Any]]
+    """Those that it made: name, value, reason, by, at."""
     history: list[dict[str, Any]]
     """Lines of the history that are about the step, oldest first."""
 
@@ -107,6 +122,9 @@ def show(reader: Reader, run: RunRecord, step: str) -> StepRecordView:
         mark=_plain(reader.mark(run.run_id, step)),
         effects=[_plain(effect) for effect in reader.effects(run.run_id, step)],
         loops=loops(reader, run.run_id, step),
+        decisions=[
+            _plain(made) for made in reader.decisions(run.run_id) if made.step == step
+        ],
         history=[_plain(event) for event in _events(reader, run.run_id, step)],
     )
 
@@ -200,70 +218,106 @@ def show_page(data: StepRecordView) -> Page:
     Returns
     -------
     Page
-        Evidence, inputs and history.
+        A tree: the last attempt, what was recorded, its evidence and its history.
     """
-    page: list[str | Table] = [f"step {data['step']} of run {data['run']}"]
-    attempt, record = data["attempt"], data["record"]
-    if attempt:
-        error = f": {attempt['error']}" if attempt["error"] else ""
-        page.append(f"attempt   {attempt['attempt']}, {attempt['state']}{error}")
-    if record:
-        page += _record_lines(record)
-    else:
-        page.append("record    none: it was never completed")
-    page += [*loop_page(data["loops"]), *_effect_lines(data["effects"])]
-    rows = [
-        (moment(e["at"]), e["kind"], duration(e["seconds"]), e["reason"] or "-")
-        for e in data["history"]
+    record = data["record"]
+    branches = [
+        *_attempt_lines(data["attempt"]),
+        _record_tree(record) if record else "record: none, it was never completed",
+        *_evidence_trees(record["evidence"] if record else {}),
+        *_mark_lines(data["mark"]),
+        *map(loop_tree, data["loops"]),
+        *_sections(data),
     ]
-    if rows:
-        page += ["", Table(("when", "what", "time", "because"), rows)]
-    return page
+    return [Tree(_title(data), branches)]
 
 
-def _record_lines(record: dict[str, Any]) -> list[str | Table]:
-    """Return a record for people."""
+def _title(data: StepRecordView | Explanation) -> str:
+    """Return which step is told of."""
+    return f"step {data['step']} of run {data['run']}"
+
+
+def _attempt_lines(attempt: dict[str, Any] | None) -> list[str]:
+    """Return the last attempt for people."""
+    if attempt is None:
+        return []
+    error = f": {attempt['error']}" if attempt["error"] else ""
+    return [f"attempt {attempt['attempt']}: {attempt['state']}{error}"]
+
+
+def _record_tree(record: dict[str, Any]) -> Tree:
+    """Return what a step took and left, for people."""
     contents, found = record["contents"], record["fingerprint"]
-    lines: list[str | Table] = [
-        f"completed {moment(record['completed_at'])}, took {duration(record['seconds'])}",
-        f"names     {listed(contents['bound'], 12)} ({size(contents['size'])})",
-        f"inputs    {listed(sorted(found['inputs']), 12)}",
-        f"read      {listed(sorted(found['files']), 12)}",
-        f"listed    {listed(sorted({*found['folders'], *found['globs']}), 12)}",
-        f"checks    {listed(record['evidence']['checks'], 12)}",
-        f"versions  {_pairs(found['versions'])}",
-    ]
-    if contents["deleted"]:
-        lines.append(f"deleted   {listed(contents['deleted'], 12)}")
-    lines += _told_lines(record["evidence"])
-    if record["runs_again"]:
-        lines.append(f"runs again: {record['runs_again']}")
-    files = sorted(record["evidence"]["files"].items())
-    if files:
-        rows = [(name, digest or "must not exist") for name, digest in files]
-        lines += ["", Table(("file as evidence", "digest"), rows)]
-    return lines
+    kept = f"{listed(contents['bound'], MANY)} ({size(contents['size'])})"
+    lines = {
+        "values": kept if contents["bound"] else "",
+        "deleted": _names(contents["deleted"]),
+        "inputs": _names(found["inputs"]),
+        "modules": _names(found["modules"]),
+        "files read": _names(found["files"]),
+        "folders listed": _names({*found["folders"], *found["globs"]}),
+        "environment": _names(found["environment"]),
+        "versions": _pairs(found["versions"]),
+        "runs again": record["runs_again"],
+    }
+    when = f"{moment(record['completed_at'])}, took {duration(record['seconds'])}"
+    said = [f"{label}: {text}" for label, text in lines.items() if text]
+    return Tree(f"record: completed {when}", said)
 
 
-def _told_lines(evidence: dict[str, Any]) -> list[str]:
-    """Return what the body told of itself, for people."""
-    lines = []
-    if evidence["confirmed"]:
-        lines.append(f"confirmed {listed(evidence['confirmed'], 12)}")
-    for name, value in sorted(evidence["learned"].items()):
-        lines.append(f"learned   {name}: {dumps(value).decode()}")
-    if evidence["note"]:
-        lines.append(f"note      {evidence['note']}")
-    return lines
+def _evidence_trees(evidence: dict[str, Any]) -> list[Tree]:
+    """Return what speaks for a completed step, for people."""
+    lines = [f"check: {check}" for check in evidence.get("checks", ())]
+    lines += [f"confirmed: {name}" for name in evidence.get("confirmed", ())]
+    for name, value in sorted(evidence.get("learned", {}).items()):
+        lines.append(f"learned: {name} = {dumps(value).decode()}")
+    if evidence.get("note"):
+        lines.append(f"note: {evidence['note']}")
+    files = sorted(evidence.get("files", {}).items())
+    rows = [(name, digest or "must not exist") for name, digest in files]
+    tables = [Table(("file", "digest"), rows)] if rows else []
+    return [Tree("evidence", [*lines, *tables])] if lines or rows else []
 
 
-def _effect_lines(effects: list[dict[str, Any]]) -> list[str | Table]:
-    """Return effects for people."""
-    rows = [
-        (e["name"], _state(e), moment(e["settled_at"] or e["at"]), e["key"])
-        for e in sorted(effects, key=lambda effect: effect["first_at"])
-    ]
-    return ["", Table(("effect", "state", "when", "key"), rows)] if rows else []
+def _mark_lines(mark: dict[str, Any]) -> list[str]:
+    """Return what a person said of a step."""
+    lines = [f"to run again: {mark['rerun']}"] if mark["rerun"] else []
+    return lines + ["accepted: its code as it is now"] * bool(mark["accepted"])
+
+
+def _sections(data: StepRecordView) -> list[Tree]:
+    """Return effects, decisions and history of a step for people, as far as it has them."""
+    effects = sorted(data["effects"], key=lambda effect: effect["first_at"])
+    tables = {
+        "effects": Table(("effect", "state", "when", "key"), list(map(_done, effects))),
+        "decisions": Table(
+            ("decision", "value", "reason"), list(map(_decided, data["decisions"]))
+        ),
+        "history": Table(
+            ("when", "what", "time", "because"), list(map(_happened, data["history"]))
+        ),
+    }
+    return [Tree(title, [table]) for title, table in tables.items() if table.rows]
+
+
+def _done(effect: dict[str, Any]) -> tuple[str, ...]:
+    """Return the row of an effect."""
+    at = moment(effect["settled_at"] or effect["at"])
+    return effect["name"], _state(effect), at, effect["key"]
+
+
+def _decided(decision: dict[str, Any]) -> tuple[str, ...]:
+    """Return the row of a decision."""
+    value = dumps(decision["value"]).decode()
+    kept = "kept, no JSON" if decision["encoded"] else value
+    return decision["name"], kept, decision["reason"] or "-"
+
+
+def _happened(event: dict[str, Any]) -> tuple[str, ...]:
+    """Return the row of a line of the history."""
+    said = filter(None, (event["detail"].get("effect"), event["reason"]))
+    took = duration(event["seconds"])
+    return moment(event["at"]), event["kind"], took, ": ".join(said) or "-"
 
 
 def _state(effect: dict[str, Any]) -> str:
@@ -274,9 +328,13 @@ def _state(effect: dict[str, Any]) -> str:
 
 def _pairs(versions: dict[str, str]) -> str:
     """Return packages with their versions."""
-    return listed(
-        [f"{name} {version}" for name, version in sorted(versions.items())], 12
-    )
+    return _names(f"{name} {version}" for name, version in versions.items())
+
+
+def _names(names: Iterable[str]) -> str:
+    """Return names in one line; nothing if there are none."""
+    found = sorted(names)
+    return listed(found, MANY) if found else ""
 
 
 def explain_page(data: Explanation) -> Page:
@@ -292,22 +350,26 @@ def explain_page(data: Explanation) -> Page:
     Page
         What happened last, and what would happen now.
     """
-    page = [f"step {data['step']} of run {data['run']}", *_ending(data["last"])]
+    page: list[Part] = [_title(data), *_ending(data["last"])]
     ran = data["ran"]
     if ran is not None:
-        page.append(
-            f"Its body ran on {moment(ran['at'])} ({duration(ran['seconds'])}), "
-            f"because {ran['reason'] or 'of an unknown reason'}."
-        )
+        when = f"{moment(ran['at'])} for {duration(ran['seconds'])}"
+        page.append(_because(f"Its body ran on {when}", ran["reason"]))
     if data["changed"]:
-        page.append(
-            f"What differed from the record before: {'; '.join(data['changed'])}."
-        )
+        page.append(Tree("What differed from the record before", data["changed"]))
     if data["now"]:
-        page.append(f"If the notebook ran now: {data['now']} ({data['reason']}).")
+        page.append(_because(f"If the notebook ran now: {data['now']}", data["reason"]))
     else:
         page.append(f"What would happen now can't be told: {data['reason']}.")
     return page
+
+
+def _because(what: str, reason: str) -> Part:
+    """Return what happens and why; a reason of several parts as a tree."""
+    parts = reason.split("; ")
+    if len(parts) > 1:
+        return Tree(f"{what}, because", parts)
+    return f"{what} ({reason or 'of an unknown reason'})."
 
 
 def _ending(last: LastTime | None) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from nbckpt.lint import CODES, Finding, Report, lint, read_cell_page
 from nbckpt.source.cells import parse_body, read_sources
-from nbckpt.verbs.forms.pages import Page, Table
+from nbckpt.verbs.forms.pages import Page, Part, Table, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,17 +116,22 @@ def lint_page(data: Lint) -> Page:
     said = f"{len(found)} findings" if len(found) != 1 else "1 finding"
     if data["silenced"]:
         said += f", {len(data['silenced'])} silenced"
-    page: list[str | Table] = [f"notebook {data['notebook']}: {said}"]
-    for line in found:
-        where = f"step {line['step']}" if line["step"] else f"cell {line['cell']}"
-        page += [
-            "",
-            f"{where}, line {line['line']}: {line['code']}",
-            f"  {line['what']}",
-            f"  do: {line['remedy']}",
-        ]
+    page: list[Part] = [Tree(f"notebook {data['notebook']}: {said}", _places(found))]
     if found:
         codes = sorted({line["code"] for line in found})
         page += ["", Table(("code", "what it is"), [(c, CODES[c]) for c in codes])]
         page.append("to silence one, on its line: # nbckpt: ok CODE reason")
     return page
+
+
+def _places(found: list[LintLine]) -> list[Tree]:
+    """Return findings by the cells that they are in."""
+    places: dict[str, list[Tree]] = {}
+    for line in found:
+        where = f"step {line['step']}" if line["step"] else f"cell {line['cell']}"
+        told = Tree(
+            f"line {line['line']}: {line['code']}",
+            [line["what"], f"do: {line['remedy']}"],
+        )
+        places.setdefault(where, []).append(told)
+    return [Tree(where, told) for where, told in places.items()]

@@ -14,7 +14,7 @@ from nbckpt.runs.leases import describe, standing
 from nbckpt.runs.steplists import changes
 from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.finding.starting import find_start
-from nbckpt.verbs.forms.pages import Page, Table, listed
+from nbckpt.verbs.forms.pages import Page, Part, Table, Tree, listed
 from nbckpt.verbs.prepare.knowledge import known_of
 from nbckpt.verbs.prepare.linting import notices
 from nbckpt.verbs.prepare.outline import Outlined, outline
@@ -295,20 +295,30 @@ def plan_page(data: Plan) -> Page:
             step["name"],
             step["prediction"],
             step["reason"],
-            listed(step["checks"], 2),
-            listed(step["reads"], 3),
-            listed(step["writes"], 3),
-            listed(step["effects"], 3),
+            _declared(step),
         )
         for step in data["steps"]
     ]
-    head = ("#", "step", "would", "because", "checks", "reads", "writes", "effects")
-    page: list[str | Table] = [
+    head = ("#", "step", "would", "because", "declares")
+    page: list[Part] = [
         f"notebook {data['notebook'] or 'unknown'}, run {data['run'] or '(a new one)'}"
     ]
     page += [f"note: {note}" for note in data["notes"]]
     page += ["", Table(head, rows) if rows else "it has no steps"]
-    told = [f"{s['name']}: {text}" for s in data["steps"] for text in s["notices"]]
+    told = [Tree(s["name"], s["notices"]) for s in data["steps"] if s["notices"]]
     if told:
-        page += ["", *told, f"what to do: nbckpt lint {Path(data['notebook']).name}"]
+        lint = f"what to do: nbckpt lint {Path(data['notebook']).name}"
+        page += ["", Tree("what would go wrong at a resume", told), lint]
     return page
+
+
+def _declared(step: PlanLine) -> str:
+    """Return what the options of a step say, a few names of each."""
+    parts = {
+        "checks": step["checks"],
+        "reads": step["reads"],
+        "writes": step["writes"],
+        "effects": step["effects"],
+    }
+    told = [f"{option} {listed(names, 3)}" for option, names in parts.items() if names]
+    return "; ".join(told) or "-"

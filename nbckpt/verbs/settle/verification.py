@@ -9,7 +9,7 @@ from nbckpt.errors import StoreDamaged
 from nbckpt.inputs import proofs
 from nbckpt.inputs.proofs import Paths, Writers
 from nbckpt.verbs.finding.opening import step_names
-from nbckpt.verbs.forms.pages import Page, Table, listed, size
+from nbckpt.verbs.forms.pages import Page, Part, Table, Tree, listed, size
 from nbckpt.verbs.prepare.planning import notebook_of
 
 if TYPE_CHECKING:
@@ -187,17 +187,21 @@ def verify_page(data: Verification) -> Page:
             str(step["files"]),
             size(step["bytes"]),
             listed(sorted({check["state"] for check in step["checks"]}), 3),
-            "; ".join(step["findings"]) or "-",
+            str(len(step["findings"]) or "-"),
         )
         for step in data["steps"]
     ]
-    bad = [step["step"] for step in data["steps"] if not step["ok"]]
-    result = f"not ok: {listed(bad, 12)}" if bad else "all of it is as recorded"
+    bad = [Tree(s["step"], s["findings"]) for s in data["steps"] if not s["ok"]]
+    names = listed([tree.text for tree in bad], 12)
+    result = f"not ok: {names}" if bad else "all of it is as recorded"
     head = ("step", "evidence", "files", "values", "checks", "findings")
     seen = f"{data['files']} files and {size(data['bytes'])} looked at"
-    return [
+    page: list[Part] = [
         f"run {data['run']}: {seen}, {result}",
         f"folder {data['folder']}",
         "",
         Table(head, rows) if rows else "no step is completed yet",
     ]
+    if bad:
+        page += ["", Tree("what is not as recorded", bad)]
+    return page

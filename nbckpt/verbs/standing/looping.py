@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from nbckpt.verbs.forms.pages import Page, Table, listed
+from nbckpt.verbs.forms.pages import Part, Table, Tree, listed
 
 if TYPE_CHECKING:
     from nbckpt.records import LoopRecord
@@ -95,7 +95,7 @@ def _loop(record: LoopRecord) -> LoopStatus:
     )
 
 
-def open_lines(found: list[LoopStatus]) -> list[str]:
+def open_trees(found: list[LoopStatus]) -> list[Tree]:
     """Return the loops that did not end or have failed items, for ``status``.
 
     Parameters
@@ -105,50 +105,47 @@ def open_lines(found: list[LoopStatus]) -> list[str]:
 
     Returns
     -------
-    list of str
+    list of Tree
         Empty if there are none.
     """
-    lines = []
-    for loop in found:
-        if not loop["ended"] or loop["errors"]:
-            lines.append(f"items     {loop['step']}/{loop['loop']}: {_progress(loop)}")
-            lines += [
-                f"  failed: {each['item']} (attempt {each['attempt']}): "
-                f"{_short(each['error'])}"
-                for each in loop["errors"][-FEW:]
-            ]
-            if loop["failed"] > FEW:
-                lines.append(f"  all of them: nbckpt show {loop['step']}")
+    return [
+        Tree(f"items     {loop['step']}/{loop['loop']}: {_progress(loop)}", _few(loop))
+        for loop in found
+        if not loop["ended"] or loop["errors"]
+    ]
+
+
+def _few(loop: LoopStatus) -> list[str]:
+    """Return the failed items of a loop, a few of many."""
+    lines = [
+        f"failed: {each['item']} (attempt {each['attempt']}): {_short(each['error'])}"
+        for each in loop["errors"][-FEW:]
+    ]
+    if loop["failed"] > FEW:
+        lines.append(f"all of them: nbckpt show {loop['step']}")
     return lines
 
 
-def loop_page(found: list[LoopStatus]) -> Page:
-    """Return the loops of a step for ``show``, with all failed items that are kept.
+def loop_tree(loop: LoopStatus) -> Tree:
+    """Return a loop of a step for ``show``, with all failed items that are kept.
 
     Parameters
     ----------
-    found : list of LoopStatus
+    loop : LoopStatus
         From `loops`.
-
-    Returns
-    -------
-    Page
-        Empty if there are none.
     """
-    page: list[str | Table] = []
-    for loop in found:
-        page += ["", f"loop {loop['loop']}    {_progress(loop)}"]
-        if loop["kept"]:
-            page.append(f"  keeps {listed(loop['kept'], 12)}")
-        rows = [
-            (each["item"], str(each["attempt"]), each["error"].replace("\n", " "))
-            for each in loop["errors"]
-        ]
-        if rows:
-            page += ["", Table(("failed item", "attempt", "error"), rows)]
-        if len(rows) < loop["failed"]:
-            page.append(f"and {loop['failed'] - len(rows)} that failed before these")
-    return page
+    branches: list[Part] = []
+    if loop["kept"]:
+        branches.append(f"keeps: {listed(loop['kept'], 12)}")
+    rows = [
+        (each["item"], str(each["attempt"]), each["error"].replace("\n", " "))
+        for each in loop["errors"]
+    ]
+    if rows:
+        branches.append(Table(("failed item", "attempt", "error"), rows))
+    if len(rows) < loop["failed"]:
+        branches.append(f"and {loop['failed'] - len(rows)} that failed before these")
+    return Tree(f"loop {loop['loop']}: {_progress(loop)}", branches)
 
 
 def _progress(loop: LoopStatus) -> str:
