@@ -18,7 +18,7 @@ from nbckpt.panel.view import LoopView, RunView, State, StepView
 
 VOID = {"br"}
 KNOWN_TO_SANITIZERS = {
-    "b", "br", "code", "details", "div", "i", "li", "p", "progress", "section", "span",
+    "b", "br", "code", "details", "div", "i", "li", "p", "progress", "section",
     "style", "summary", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e&amp;"
@@ -63,9 +63,17 @@ def a_run(text: str = "load") -> RunView:
     return RunView(text, tuple(steps), 80.0, 100.0, text, steps[1].loops)
 
 
-def many(state: State, count: int) -> tuple[StepView, ...]:
+def many(state: State, count: int, **known: Any) -> tuple[StepView, ...]:
     """Return as many steps in one state."""
-    return tuple(StepView(n, f"s{n}", state, saved=1.0) for n in range(1, count + 1))
+    return tuple(
+        StepView(n, f"s{n}", state, saved=1.0, **known) for n in range(1, count + 1)
+    )
+
+
+def folded(text: str = "load") -> str:
+    """Return the page of a stretch of steps, of which each is known by a text."""
+    known = {"why": text, "evidence": (text,), "loops": (LoopView(text, 6),)}
+    return steps_html(RunView(text, many(State.SKIPPED, 20, **known)))
 
 
 def both(run: RunView) -> str:
@@ -96,6 +104,7 @@ def test_page_holds_no_script_and_no_address() -> None:
 @settings(max_examples=30, deadline=None)
 def test_text_changes_nothing_but_text(text: str) -> None:
     assert Shape(both(a_run(text))).tags == Shape(both(a_run())).tags
+    assert Shape(folded(text)).tags == Shape(folded()).tags
 
 
 def test_hostile_name_is_shown_as_it_is_without_marks_that_turn_it() -> None:
@@ -105,7 +114,7 @@ def test_hostile_name_is_shown_as_it_is_without_marks_that_turn_it() -> None:
 
 @pytest.mark.parametrize("state", list(State))
 def test_step_shows_its_state_in_icon_and_word(state: State) -> None:
-    [row] = re.findall(rf'<tr class="{state}">.*?</tr>', steps_html(a_run()))
+    [row] = re.findall(rf"<tr class={state}>.*?</tr>", steps_html(a_run()))
     shown = Shape(row).text
     assert state.icon in shown
     assert state.word in shown
@@ -113,7 +122,7 @@ def test_step_shows_its_state_in_icon_and_word(state: State) -> None:
 
 def test_words_stay_apart_where_the_style_is_lost() -> None:
     """A sanitizer takes the style: cells then hold the columns apart, blanks the words."""
-    [row] = re.findall(r'<tr class="skipped">.*?</tr>', steps_html(a_run()))
+    [row] = re.findall(r"<tr class=skipped>.*?</tr>", steps_html(a_run()))
     cells = [Shape(cell).text for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
     assert cells[0] == "1 load-1"
     assert cells[1].split(maxsplit=1)[1] == "verified, skipped"
@@ -150,12 +159,12 @@ def test_items_have_a_bar_with_a_name_if_their_end_is_known() -> None:
 
 def test_bar_holds_each_step_and_is_hidden_from_readers() -> None:
     [bar] = re.findall('<div class="bar" aria-hidden="true">(.*?)</div>', both(a_run()))
-    assert re.findall('<i class="(.*?)"></i>', bar) == list(State)
+    assert re.findall("<i class=(.*?)></i>", bar) == list(State)
 
 
 def test_fold_has_the_place_of_all_of_its_steps_in_the_bar() -> None:
     page = steps_html(RunView("r-1", many(State.SKIPPED, 200)))
-    assert '<i class="skipped" style="flex:200"></i></div>' in page
+    assert "<i class=skipped style=flex:200></i></div>" in page
 
 
 def test_only_the_line_of_a_changed_step_is_made_anew(
@@ -164,17 +173,17 @@ def test_only_the_line_of_a_changed_step_is_made_anew(
     run = RunView("r-1", many(State.FAILED, 200))
     steps_html(run)
     made: list[str] = []
-    monkeypatch.setattr(html, "_known", lambda step: made.append(step.name) or "new")
+    monkeypatch.setattr(html, "_told", lambda step: made.append(step.name) or ["new"])
     page = steps_html(run.put(replace(run.steps[7], state=State.RUNNING)))
     assert made == ["s8"]
     assert page.count("<td>new</td>") == 1
-    assert page.count('<tr class="failed">') == 199
+    assert page.count("<tr class=failed>") == 199
 
 
 def test_line_is_written_in_ascii_and_reads_as_it_was() -> None:
     page = steps_html(a_run("\N{GREEK SMALL LETTER PI}r\N{LATIN SMALL LETTER E}²"))
     assert page.isascii() is False
-    [row] = re.findall(r'<tr class="skipped">.*?</tr>', page)
+    [row] = re.findall(r"<tr class=skipped>.*?</tr>", page)
     assert row.isascii()
     assert "1 \N{GREEK SMALL LETTER PI}re²-1" in Shape(row).text
 
@@ -205,6 +214,16 @@ def test_fold_opens_into_the_names_of_its_steps() -> None:
     assert "<summary>200 steps</summary>" in page
     assert "<li>77 s77 saved 1.0 s</li>" in page
     assert "saved 3 min 20 s" in page
+
+
+def test_step_of_a_fold_opens_into_all_that_is_known_of_it() -> None:
+    page = folded("out.csv")
+    assert page.count("<tr") == 2
+    known = "<li>6 items</li><li>out.csv</li><li><code>out.csv</code></li>"
+    step = f"<summary>7 s7 saved 1.0 s</summary><ul>{known}</ul></details></li>"
+    assert f"<li><details>{step}" in page
+    assert page.count("<details>") == 21
+    assert page.isascii()
 
 
 def test_style_takes_the_colours_of_the_host_and_moves_nothing() -> None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from nbckpt.panel.view import (
+    BLOCK,
     Fold,
     LoopView,
     RunView,
     State,
     StepView,
     _sums,
-    lines,
+    blocks,
 )
 
 
@@ -24,6 +25,11 @@ def a_run(*states: State) -> RunView:
         for number, state in enumerate(states, 1)
     )
     return RunView("r-1", steps, began=90.0, at=100.0)
+
+
+def lines(steps: tuple[StepView, ...]) -> tuple[StepView | Fold, ...]:
+    """Return the lines of a list of steps, whatever the blocks."""
+    return tuple(line for block in blocks(steps) for line in block)
 
 
 def test_every_state_has_an_icon_and_a_word_of_its_own() -> None:
@@ -93,13 +99,13 @@ def test_step_that_no_plan_knew_comes_last() -> None:
 
 def test_few_steps_have_a_line_each() -> None:
     steps = a_run(*[State.SKIPPED] * 12).steps
-    assert tuple(lines(steps)) == steps
+    assert lines(steps) == steps
 
 
 def test_long_quiet_stretches_of_many_steps_fold() -> None:
     quiet = [State.SKIPPED] * 150
     run = a_run(*quiet, State.FAILED, State.SKIPPED, *[State.PENDING] * 48)
-    found = list(lines(run.steps))
+    found = lines(run.steps)
     assert [type(line) for line in found] == [Fold, StepView, StepView, Fold]
     assert [step for line in found for step in getattr(line, "steps", [line])] == [
         *run.steps
@@ -111,7 +117,16 @@ def test_long_quiet_stretches_of_many_steps_fold() -> None:
 )
 def test_what_needs_an_eye_never_folds(state: State) -> None:
     steps = a_run(*[state] * 20).steps
-    assert tuple(lines(steps)) == steps
+    assert lines(steps) == steps
+
+
+def test_block_is_as_before_unless_a_step_of_it_changes() -> None:
+    run = a_run(*[State.FAILED] * 200)
+    changed = run.put(replace(run.steps[40], state=State.RUNNING))
+    before, after = blocks(run.steps), blocks(changed.steps)
+    assert [one == other for one, other in zip(before, after, strict=True)] == [
+        n != 40 // BLOCK for n in range(len(before))
+    ]
 
 
 def test_fold_tells_the_sums_of_its_steps() -> None:

@@ -36,7 +36,7 @@ def test_widget_follows_the_run(notebook: Notebook) -> None:
     assert "no step has run yet" in html(widget)
     notebook.run(STEP)
     assert "1 of 1 steps done" in html(widget)
-    assert '<tr class="done">' in html(widget)
+    assert "<tr class=done>" in html(widget)
 
 
 @pytest.mark.usefixtures("looked_at")
@@ -55,7 +55,7 @@ def test_widget_of_a_step_comes_back_alive(notebook: Notebook) -> None:
     notebook.run(cell)
     assert notebook.decision("make") == "Skip"
     notebook.run(STEP)
-    assert '<tr class="done">' in html(notebook.names["widget"])
+    assert "<tr class=done>" in html(notebook.names["widget"])
 
 
 @pytest.mark.usefixtures("looked_at")

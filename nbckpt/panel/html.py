@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nbckpt.panel.style import CSS
-from nbckpt.panel.view import Fold, lines
+from nbckpt.panel.view import Fold, blocks
 from nbckpt.panel.words import (
     WAY_ON,
     head_words,
@@ -21,7 +21,9 @@ from nbckpt.panel.words import (
 from nbckpt.verbs.forms.pages import as_html
 
 if TYPE_CHECKING:
-    from nbckpt.panel.view import LoopView, RunView, StepView
+    from collections.abc import Iterable
+
+    from nbckpt.panel.view import Block, LoopView, RunView, StepView
 
 COLUMNS = ("Step", "State", "What is known of it", "Time")
 
@@ -87,10 +89,7 @@ def steps_html(view: RunView) -> str:
     """
     name = as_html(view.run_id or "nbckpt")
     head = "".join(f'<th scope="col">{column}</th>' for column in COLUMNS)
-    made = [
-        _fold(line) if isinstance(line, Fold) else _row(line)
-        for line in lines(view.steps)
-    ]
+    made = list(map(_block, blocks(view.steps)))
     bar = "".join([part for part, _ in made])
     rows = "".join([row for _, row in made])
     return (
@@ -111,55 +110,73 @@ def _foot(view: RunView) -> str:
 
 def _icon(line: StepView | Fold) -> str:
     """Return the icon of a state; its word stands beside it."""
-    return f'<span class="icon" aria-hidden="true">{line.state.icon}</span>'
+    return f"<i aria-hidden=true>&#{ord(line.state.icon)};</i>"
+
+
+@lru_cache(maxsize=64)
+def _block(block: Block) -> tuple[str, str]:
+    """Return the part of some lines in the bar, and their rows."""
+    made = [_fold(line) if isinstance(line, Fold) else _row(line) for line in block]
+    return "".join([part for part, _ in made]), "".join([row for _, row in made])
 
 
 @lru_cache(maxsize=1024)
 def _row(step: StepView) -> tuple[str, str]:
     """Return the line of a step; most are as they were at the last look."""
-    return f'<i class="{step.state}"></i>', _ascii(
-        f'<tr class="{step.state}">'
-        f'<th scope="row">{step.number} {as_html(step.name)}</th>'
-        f"<td>{_icon(step)} {step.state.word}</td>"
-        f"<td>{_known(step)}</td>"
-        f"<td>{as_html(time_words(step))}</td></tr>"
+    known = "<br>".join(_told(step))
+    if step.evidence:
+        count = len(step.evidence)
+        title = "evidence" if count == 1 else f"evidence: {count} pieces"
+        known += _opens(title, _pieces(step))
+    name = f"{step.number} {as_html(step.name)}"
+    row = _cells(step, name, known, as_html(time_words(step)))
+    return f"<i class={step.state}></i>", _ascii(row)
+
+
+@lru_cache(maxsize=8)
+def _fold(fold: Fold) -> tuple[str, str]:
+    """Return the line of a stretch, which opens into its steps, and these into theirs."""
+    steps = fold.steps
+    known = _opens(f"{len(steps)} steps", map(_in_short, steps))
+    name = f"{steps[0].number} to {steps[-1].number}"
+    row = _cells(fold, name, known, time_words_of(fold))
+    return f"<i class={fold.state} style=flex:{len(steps)}></i>", row
+
+
+@lru_cache(maxsize=1024)
+def _in_short(step: StepView) -> str:
+    """Return a step of a stretch, which opens into all that is known of it."""
+    name = f"{step.number} {as_html(step.name)} {as_html(time_words(step))}"
+    known = [*_told(step), *_pieces(step)]
+    return _ascii(_opens(name, known) if known else name)
+
+
+def _cells(line: StepView | Fold, name: str, known: str, time: str) -> str:
+    """Return a row of the table; what each of 200 may repeat is kept short."""
+    state = line.state
+    return (
+        f"<tr class={state}><th scope=row>{name}</th><td>{_icon(line)} {state.word}</td>"
+        f"<td>{known}</td><td>{time}</td></tr>"
     )
+
+
+def _opens(title: str, parts: Iterable[str]) -> str:
+    """Return a line that opens into a list, by keyboard and mouse."""
+    listed = "</li><li>".join(parts)
+    return f"<details><summary>{title}</summary><ul><li>{listed}</li></ul></details>"
+
+
+def _told(step: StepView) -> list[str]:
+    """Return the items of a step, and why it ran or stopped."""
+    words = [*map(items_words, step.loops), step.why]
+    return [as_html(each) for each in words if each]
+
+
+def _pieces(step: StepView) -> list[str]:
+    """Return the evidence of a step."""
+    return [f"<code>{as_html(piece)}</code>" for piece in step.evidence]
 
 
 def _ascii(page: str) -> str:
     """Return HTML with all other letters written out: it is packed in half the time."""
     return page.encode("ascii", "xmlcharrefreplace").decode("ascii")
-
-
-def _known(step: StepView) -> str:
-    """Return why a step ran or stopped, its items, and its evidence to open."""
-    parts = [as_html(items_words(loop)) for loop in step.loops]
-    if step.why:
-        parts.append(as_html(step.why))
-    found = "<br>".join(parts)
-    if step.evidence:
-        pieces = len(step.evidence)
-        title = "evidence" if pieces == 1 else f"evidence: {pieces} pieces"
-        each = "".join(f"<li><code>{as_html(one)}</code></li>" for one in step.evidence)
-        found += f"<details><summary>{title}</summary><ul>{each}</ul></details>"
-    return found
-
-
-@lru_cache(maxsize=1024)
-def _in_short(step: StepView) -> str:
-    """Return a step of a stretch."""
-    return f"<li>{step.number} {as_html(step.name)} {as_html(time_words(step))}</li>"
-
-
-@lru_cache(maxsize=64)
-def _fold(fold: Fold) -> tuple[str, str]:
-    """Return the line of a stretch of steps, which opens into their names."""
-    steps = fold.steps
-    each = "".join(map(_in_short, steps))
-    return f'<i class="{fold.state}" style="flex:{len(steps)}"></i>', (
-        f'<tr class="{fold.state}">'
-        f'<th scope="row">{steps[0].number} to {steps[-1].number}</th>'
-        f"<td>{_icon(fold)} {fold.state.word}</td>"
-        f"<td><details><summary>{len(steps)} steps</summary><ul>{each}</ul></details>"
-        f"</td><td>{time_words_of(fold)}</td></tr>"
-    )

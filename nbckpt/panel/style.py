@@ -39,14 +39,16 @@ overflow-wrap:break-word}
 .nbckpt.nbckpt td:last-child{text-align:right;white-space:nowrap;\
 font-variant-numeric:tabular-nums}
 .nbckpt.nbckpt th+td{white-space:nowrap}
-.nbckpt .icon{display:inline-block;width:1.3em;font-weight:700;text-align:center}
-.nbckpt .skipped .icon,.nbckpt .done .icon{color:var(--ok)}
-.nbckpt .running .icon,.nbckpt .answered .icon{color:var(--run)}
-.nbckpt .failed .icon,.nbckpt .interrupted .icon{color:var(--bad)}
-.nbckpt .waiting .icon,.nbckpt .stale .icon,.nbckpt .again .icon{color:var(--warn)}
+.nbckpt i[aria-hidden]{display:inline-block;width:1.3em;font-style:normal;\
+font-weight:700;text-align:center}
+.nbckpt .skipped i,.nbckpt .done i{color:var(--ok)}
+.nbckpt .running i,.nbckpt .answered i{color:var(--run)}
+.nbckpt .failed i,.nbckpt .interrupted i{color:var(--bad)}
+.nbckpt .waiting i,.nbckpt .stale i,.nbckpt .again i{color:var(--warn)}
 .nbckpt summary{cursor:pointer}
 .nbckpt summary:focus-visible{outline:2px solid var(--run);outline-offset:-1px}
 .nbckpt.nbckpt ul{margin:2px 0 2px 1.2em;padding:0}
+.nbckpt.nbckpt li:has(>details){list-style:none;margin-left:-14px}
 .nbckpt.nbckpt code{background:none;padding:0;color:inherit;user-select:all;\
 font:12px/1.5 var(--jp-code-font-family,monospace)}
 .nbckpt progress{width:12em;height:8px;accent-color:var(--run)}

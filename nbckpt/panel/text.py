@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from nbckpt.panel.view import Fold, lines
+from nbckpt.panel.view import Fold, blocks
 from nbckpt.panel.words import (
     WAY_ON,
     head_words,
@@ -17,7 +17,7 @@ from nbckpt.panel.words import (
 from nbckpt.verbs.forms.pages import plain, printable
 
 if TYPE_CHECKING:
-    from nbckpt.panel.view import RunView, StepView
+    from nbckpt.panel.view import Block, RunView, StepView
 
 
 def head_text(view: RunView) -> str:
@@ -59,31 +59,27 @@ def steps_text(view: RunView) -> str:
         A line for each, or for a stretch of them; letters beyond ASCII, such as icons,
         would make the whole message slow to pack.
     """
-    page = [
-        _fold(line) if isinstance(line, Fold) else _line(line)
-        for line in lines(view.steps)
-    ]
+    page = list(map(_block, blocks(view.steps)))
     if view.way_on:
         page.append(printable(f"{WAY_ON} {view.way_on}"))
     return "\n".join(page)
 
 
-@lru_cache(maxsize=1024)
-def _line(step: StepView) -> str:
-    """Return the line of a step; most are as they were at the last look."""
-    words = [step.state.word, time_words(step), *map(items_words, step.loops), step.why]
-    return _joined(f"{step.number} {step.name}", words)
-
-
 @lru_cache(maxsize=64)
-def _fold(fold: Fold) -> str:
-    """Return the line of a stretch of steps."""
-    first, last = fold.steps[0].number, fold.steps[-1].number
-    words = [f"{len(fold.steps)} steps", fold.state.word, time_words_of(fold)]
-    return _joined(f"{first} to {last}", words)
+def _block(block: Block) -> str:
+    """Return some lines."""
+    return "\n".join(map(_line, block))
 
 
-def _joined(head: str, words: list[str]) -> str:
-    """Return one line, whatever the line breaks in the words."""
+@lru_cache(maxsize=1024)
+def _line(line: StepView | Fold) -> str:
+    """Return the line of a step or a stretch; most are as they were at the last look."""
+    if isinstance(line, Fold):
+        head = f"{line.steps[0].number} to {line.steps[-1].number}"
+        words = [f"{len(line.steps)} steps", line.state.word, time_words_of(line)]
+    else:
+        head, loops = f"{line.number} {line.name}", map(items_words, line.loops)
+        words = [line.state.word, time_words(line), *loops, line.why]
     said = f"{head}: " + ", ".join(filter(None, words))
+    # Whatever the line breaks in the words, it is one line.
     return printable(" ".join(said.split()))

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import groupby
-from operator import attrgetter
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
 
 from nbckpt.verbs.forms.pages import state_word
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 MANY_STEPS = 12
 """Up to so many steps each has a line of its own, whatever its state."""
+BLOCK = 16
+"""Lines that each form keeps as one: of 200, most blocks are as they were."""
 LONG = 4
 """So many quiet steps in a row fold into one line, where there are many steps."""
 
 
 class State(enum.StrEnum):
     """Where a step stands, as people see it."""
+
+    __hash__ = str.__hash__
+    """Each look asks it of all steps, and that of an enum is no C."""
 
     SKIPPED = "skipped"
     RUNNING = "running"
@@ -98,7 +97,7 @@ class StepView:
     loops: tuple[LoopView, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunView:
     """A run."""
 
@@ -113,10 +112,15 @@ class RunView:
     items: tuple[LoopView, ...] = ()
     """How far the loops of the running step are at this moment."""
 
+    @cached_property
+    def _sums(self) -> _Sums:
+        """What all steps come to."""
+        return _sums(self.steps)
+
     @property
     def done(self) -> int:
         """Number of steps with a checkpoint that stands."""
-        return _sums(self.steps).done
+        return self._sums.done
 
     @property
     def is_done(self) -> bool:
@@ -126,7 +130,7 @@ class RunView:
     @property
     def is_open(self) -> bool:
         """Whether a step runs, or was not come to yet."""
-        return _sums(self.steps).is_open
+        return self._sums.is_open
 
     @property
     def way_on(self) -> str:
@@ -136,7 +140,7 @@ class RunView:
     @property
     def saved(self) -> float:
         """Seconds that the bodies of the skipped steps had taken."""
-        return _sums(self.steps).saved
+        return self._sums.saved
 
     @property
     def elapsed(self) -> float:
@@ -146,12 +150,12 @@ class RunView:
     @property
     def running(self) -> StepView | None:
         """The step whose body runs."""
-        return _sums(self.steps).running
+        return self._sums.running
 
     @property
     def left(self) -> float | None:
         """Seconds that are still expected; None where history does not tell."""
-        sums, step = _sums(self.steps), self.running
+        sums, step = self._sums, self.running
         if sums.is_new:
             return None
         ran = min(self.at - step.started_at, step.expected) if step else 0.0
@@ -192,9 +196,9 @@ def _sums(steps: tuple[StepView, ...]) -> _Sums:
     running = [step for step in ahead if step.state is State.RUNNING]
     return _Sums(
         done=len(steps) - len(ahead),
-        saved=sum(step.saved for step in steps),
+        saved=sum([step.saved for step in steps]),
         running=running[0] if running else None,
-        expected=sum(step.expected for step in ahead),
+        expected=sum([step.expected for step in ahead]),
         is_new=not all(step.expected for step in ahead),
         is_open=any(step.state in OPEN for step in ahead),
     )
@@ -219,8 +223,11 @@ class Fold:
         return sum(step.seconds for step in self.steps)
 
 
+Block = tuple[StepView | Fold, ...]
+
+
 @lru_cache(maxsize=8)
-def lines(steps: tuple[StepView, ...]) -> tuple[StepView | Fold, ...]:
+def blocks(steps: tuple[StepView, ...]) -> list[Block]:
     """Return the lines of a list of steps; long quiet stretches are one line.
 
     Parameters
@@ -230,17 +237,21 @@ def lines(steps: tuple[StepView, ...]) -> tuple[StepView | Fold, ...]:
 
     Returns
     -------
-    tuple of StepView or Fold
-        In order.
+    list of tuple of StepView or Fold
+        In order; each block is the same as before if none of its steps has changed.
     """
-    return steps if len(steps) <= MANY_STEPS else tuple(_folded(steps))
+    lines = steps if len(steps) <= MANY_STEPS else tuple(_folded(steps))
+    return [lines[begin : begin + BLOCK] for begin in range(0, len(lines), BLOCK)]
 
 
-def _folded(steps: tuple[StepView, ...]) -> Iterator[StepView | Fold]:
-    """Yield the lines of many steps."""
-    for state, group in groupby(steps, attrgetter("state")):
-        found = tuple(group)
-        if state in QUIET and len(found) >= LONG:
-            yield Fold(found)
-        else:
-            yield from found
+def _folded(steps: tuple[StepView, ...]) -> list[StepView | Fold]:
+    """Return the lines of many steps."""
+    found: list[StepView | Fold] = []
+    begin, states = 0, [*(step.state for step in steps), None]
+    for end in range(1, len(states)):
+        if states[end] is not states[begin]:
+            stretch = steps[begin:end]
+            is_folded = len(stretch) >= LONG and stretch[0].state in QUIET
+            found += [Fold(stretch)] if is_folded else stretch
+            begin = end
+    return found

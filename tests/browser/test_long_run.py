@@ -25,6 +25,7 @@ Path("tried").touch()
 if is_first:
     raise ValueError({EVIL!r})"""
 MANY = [f"%%step s{number}\nx{number} = {number}" for number in range(1, COUNT)]
+MANY[76] = MANY[76].replace("\n", " --check 'x77 == 77'\n", 1)
 CELLS = ("%load_ext nbckpt", SETUP, *MANY[:150], FAIL, *MANY[150:])
 STILL = """() => [...document.querySelectorAll('section.nbckpt, section.nbckpt *')]
   .flatMap(each => each.getAnimations()).length"""
@@ -48,7 +49,9 @@ def test_panel_of_200_steps_is_short_harmless_and_opened_by_keys(
     to_top(page)
     assert lines(page) == ["1 to 150 verified, skipped", "151 to 200 done"]
     open_by_keys(page, 0, "77 s77")
-    open_by_keys(page, 1, "151 evil")
+    open_by_keys(page, 1, "check x77 == 77")
+    open_by_keys(page, 2, "151 evil")
+    open_by_keys(page, 3, "ran: ")
     page.picture("done")
     assert panels.findings(page) == []
     assert page.page.evaluate(STILL) == 0
