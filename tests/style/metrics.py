@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.style.graph import import_cycle, late_imports
-from tests.style.source import read_source
+from tests.style.source import count_code, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -72,13 +72,14 @@ def measure(root: Path, package: str) -> Figures:
     SyntaxError
         If this Python can't parse a file.
     """
-    sources = _read_folder(root, package)
+    sources = [read_source(root, one) for one in sorted((root / package).rglob("*.py"))]
     functions = [
         (f"{source.dotted}.{function.name}", function)
         for source in sources
         for function in source.functions
     ]
-    code = _code_lines(sources)
+    code = sum(source.code_lines for source in sources)
+    tests = sum(map(count_code, (root / TESTS).rglob("*.py")))
     tool_comments = sum(source.tool_comments for source in sources)
     return Figures(
         modules=len(sources),
@@ -93,7 +94,7 @@ def measure(root: Path, package: str) -> Figures:
         cycle=tuple(import_cycle(sources)),
         late_imports=tuple(late_imports(sources)),
         tool_comments_per_1000=round(1000 * tool_comments / code, 1),
-        test_code_per_code=round(_code_lines(_read_folder(root, TESTS)) / code, 2),
+        test_code_per_code=round(tests / code, 2),
     )
 
 
@@ -117,16 +118,6 @@ def exported_names(init: Path) -> tuple[str, ...]:
             case _:
                 continue
     return ()
-
-
-def _read_folder(root: Path, folder: str) -> list[Source]:
-    """Measure every Python file below a folder, in name order."""
-    return [read_source(root, path) for path in sorted((root / folder).rglob("*.py"))]
-
-
-def _code_lines(sources: Iterable[Source]) -> int:
-    """Sum the lines of code."""
-    return sum(source.code_lines for source in sources)
 
 
 def _undocumented(sources: Iterable[Source]) -> tuple[str, ...]:

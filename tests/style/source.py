@@ -115,6 +115,28 @@ def read_source(root: Path, path: Path) -> Source:
     )
 
 
+def count_code(path: Path) -> int:
+    """Count the lines of code of a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    int
+        As `Source` has them, at a fraction of the cost.
+
+    Raises
+    ------
+    SyntaxError
+        If this Python can't parse the file.
+    """
+    text = path.read_text(encoding="utf-8")
+    return _count_lines(text, _docstring_lines(ast.parse(text, str(path))))[0]
+
+
 def _dotted(relative: Path) -> str:
     """Return the dotted name of a file; a package stands for its `__init__`."""
     parts = relative.with_suffix("").parts
@@ -132,15 +154,11 @@ def _docstring(node: ast.AST) -> ast.Expr | None:
     return None
 
 
-def _docstring_lines(tree: ast.Module) -> set[int]:
+def _docstring_lines(node: ast.AST) -> set[int]:
     """Return the numbers of the lines that docstrings take."""
-    found = (_docstring(node) for node in ast.walk(tree))
-    return {
-        line
-        for text in found
-        if text is not None
-        for line in range(text.lineno, _last_line(text) + 1)
-    }
+    found = _docstring(node)
+    own = range(found.lineno, _last_line(found) + 1) if found else ()
+    return set(own).union(*map(_docstring_lines, _statements(node)))
 
 
 def _last_line(node: ast.stmt) -> int:
@@ -162,14 +180,20 @@ def _count_lines(text: str, docstrings: set[int]) -> tuple[int, int]:
 
 def _functions(node: ast.AST, *, in_class: bool) -> Iterator[Function]:
     """Yield every function under a node, nested ones too."""
-    for child in ast.iter_child_nodes(node):
+    for child in _statements(node):
         if isinstance(child, FunctionNode):
             yield _measure(child, in_class=in_class)
             yield from _functions(child, in_class=False)
         else:
-            inside = in_class and not isinstance(child, ast.expr)
             is_class = isinstance(child, ast.ClassDef)
-            yield from _functions(child, in_class=is_class or inside)
+            yield from _functions(child, in_class=is_class or in_class)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node that can hold a definition or an import."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield child
 
 
 def _measure(node: FunctionNode, *, in_class: bool) -> Function:
@@ -226,7 +250,7 @@ def _undocumented(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]
 
 def _definitions(node: ast.AST) -> Iterator[Definition]:
     """Yield the public definitions of a body, those under an `if` or `try` too."""
-    for child in ast.iter_child_nodes(node):
+    for child in _statements(node):
         if isinstance(child, Definition):
             if not child.name.startswith("_"):
                 yield child
@@ -236,7 +260,7 @@ def _definitions(node: ast.AST) -> Iterator[Definition]:
 
 def _imports(node: ast.AST, *, is_late: bool) -> Iterator[Import]:
     """Yield what a node imports, but for types that only a checker reads."""
-    for child in ast.iter_child_nodes(node):
+    for child in _statements(node):
         match child:
             case ast.Import(names=names):
                 yield from (Import(0, each.name, "", is_late) for each in names)
