@@ -25,6 +25,31 @@ swallow it.
 
 from __future__ import annotations
 
+import traceback
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class OwnFramesHidden:
+    """Has a notebook show a user's error that passes through it without our own frames.
+
+    The error and its traceback stay as they are.
+    """
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(
+        self, kind: object, error: object, trace: TracebackType | None
+    ) -> None:
+        """Mark the frames that an error came through."""
+        for frame, _ in traceback.walk_tb(trace):
+            if frame.f_globals.get("__name__", "").startswith(f"{__package__}."):
+                # The name that IPython, its debugger and pytest look for.
+                frame.f_locals["__tracebackhide__"] = True
+
 
 class Shown:
     """How an error looks in a notebook: one line, without our own frames."""

@@ -9,7 +9,7 @@ import pytest
 
 from nbckpt import cli
 from nbckpt.errors import AlreadySettled, BadStep, Fenced, NotFound, StopForHuman
-from nbckpt.records import RunState, StepState
+from nbckpt.records import PlannedStep, PlanRecord, RunState, StepState
 from nbckpt.runs import forks
 from nbckpt.runs.history import Reader
 from nbckpt.state.garbage import collect
@@ -352,3 +352,22 @@ def test_command_cancels_once(
     code, _, err = call(capsys, "cancel", "notebook-1")
     assert code == 1
     assert "cancelled already" in err
+
+
+def test_completed_run_is_not_cancelled_by_mistake(
+    notebook: Notebook, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing of it is left to do; cancelled, Run All would stop."""
+    run_all(notebook)
+    store = closed(notebook, tmp_path)
+    steps = tuple(PlannedStep(n, name, "") for n, name in enumerate(STEPS, 1))
+    plan = PlanRecord(steps, "notebook").to_json()
+    store.transact(lambda transaction: transaction.put("plan/notebook-1", plan))
+    store.close()
+    capsys.readouterr()
+    code, out, err = call(capsys, "cancel", "notebook-1")
+    assert (code, out) == (1, "")
+    assert err == (
+        "nbckpt: run notebook-1 is completed: nothing of it is left to cancel. To archive "
+        "it: nbckpt finish notebook-1; to do all again: --fresh\n"
+    )

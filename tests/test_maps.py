@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import nbckpt
 from nbckpt import current
 from nbckpt.loops import maps
 from nbckpt.loops.pools import AHEAD
@@ -223,3 +225,29 @@ def test_killed_worker_is_replaced_and_only_what_is_not_done_is_sent_again(
     # What else was in the broken pool, which the other worker may have taken far on.
     assert len(again) <= workers * AHEAD
     assert max(times.values()) == 2
+
+
+BAD = {
+    "map": "nbckpt.map(bad, [1, 2])",
+    "threads": "with ThreadPoolExecutor(1) as pool: nbckpt.map(bad, [1], executor=pool)",
+    "key": "for o in nbckpt.items([1, 2], key=bad): pass",
+    "effect": "nbckpt.effect('x', perform=bad)",
+    "decide": "nbckpt.decide('q', lambda: bad(1))",
+}
+
+
+@pytest.mark.parametrize("call", BAD.values(), ids=BAD)
+def test_error_of_the_users_function_is_shown_without_our_frames(
+    notebook: Notebook, call: str
+) -> None:
+    """The error itself keeps them all."""
+    notebook.run("import nbckpt\nfrom concurrent.futures import ThreadPoolExecutor")
+    notebook.run("def bad(x):\n    raise KeyError(x)")
+    notebook.shown()
+    error = notebook.error(f"%%step a\n{call}")
+    frames = traceback.extract_tb(error.__traceback__)
+    assert any("nbckpt" in frame.filename for frame in frames)
+    shown = notebook.shown()
+    assert "----> 2 " in shown
+    assert "skipping hidden" in shown
+    assert str(Path(nbckpt.__file__).parent) not in shown

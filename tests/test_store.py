@@ -227,6 +227,36 @@ def test_scan_leaves_damaged_records_out(desk: Desk) -> None:
     assert [key for key, _ in store.scan("a/")] == ["a/1", "a/3"]
 
 
+def test_locked_store_tells_what_it_waits_for_and_goes_on_then(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At its opening, and at a write afterwards."""
+    for module in ("embedded", "writer"):
+        monkeypatch.setattr(f"nbckpt.store.{module}.PATIENCE", 0.05)
+    monkeypatch.setattr("nbckpt.store.writer.LOCK_TRIES", 10_000)
+    desk.filled()
+    other, told = sqlite3.connect(desk.database, isolation_level=None), []
+    store = desk.open()
+    for value in (2, 3):
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(1) as pool:
+            written = pool.submit(put, store, "k", value)
+            while not (line := capsys.readouterr().err):
+                assert not written.done()
+                threading.Event().wait(0.01)
+            told.append(line)
+            other.execute("ROLLBACK")
+            written.result(60)
+        assert store.get("k") == value
+    other.close()
+    expected = (
+        f"nbckpt: waiting for the store {desk.folder}: another process writes to it, or was"
+        " stopped while it wrote; that is to be ended or continued (nbckpt status names the"
+        " holder of the run)\n"
+    )
+    assert told == [expected, expected]
+
+
 BOOM: list[str] = []
 
 

@@ -26,7 +26,7 @@ from nbckpt.effects import replies
 from nbckpt.effects.intents import Intent, key_here
 from nbckpt.effects.payloads import differing, request_given, request_read
 from nbckpt.effects.renamed import takes_over
-from nbckpt.errors import BadStep, StopForHuman
+from nbckpt.errors import BadStep, OwnFramesHidden, StopForHuman
 from nbckpt.plan import read_duration
 from nbckpt.records import EffectState
 from nbckpt.runs.moments import local
@@ -102,7 +102,7 @@ def effect(
     """
     place = current.place("effect")
     asked = _read(name, (perform, lookup), dedup, rare, place.session.namespace)
-    with _turn(key_here(place, name)):
+    with OwnFramesHidden(), _turn(key_here(place, name)):
         intent = Intent(place, name, "call")
         while (found := _go_on(intent, asked)) is None:
             intent.read()  # a person said something meanwhile

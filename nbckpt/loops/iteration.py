@@ -7,7 +7,7 @@ import types
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from nbckpt import current
-from nbckpt.errors import BadStep, StopForHuman
+from nbckpt.errors import BadStep, OwnFramesHidden, StopForHuman
 from nbckpt.keys import STEP_NAME
 from nbckpt.loops import begun
 from nbckpt.loops.itemkeys import Source
@@ -118,7 +118,8 @@ class ItemLoop(Generic[T]):
                 "Call nbckpt.items(…) where each loop begins",
             )
         self._is_used = True
-        return self._run(self.look())
+        with OwnFramesHidden():
+            return self._run(self.look())
 
     def look(self) -> Iterable[tuple[str, str, T]]:
         """Return key, digest of the value, and item, of all; take over what is done."""

@@ -9,7 +9,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbckpt import current
-from nbckpt.errors import StoreDamaged, ValueRefused
+from nbckpt.errors import OwnFramesHidden, StoreDamaged, ValueRefused
 from nbckpt.loops import begun, results
 from nbckpt.loops.iteration import ItemLoop, items
 from nbckpt.loops.looprows import Span
@@ -66,8 +66,9 @@ def map(  # noqa: A001 - what it is
     can't be kept leaves its item not done. Processes that die are replaced; an item that
     kills its process twice, the second time alone, has failed.
     """
-    loop = items(list(iterable), key=key, on_error=on_error, name=name)
-    return _Map(loop, fn, on_error).run(executor)
+    with OwnFramesHidden():
+        loop = items(list(iterable), key=key, on_error=on_error, name=name)
+        return _Map(loop, fn, on_error).run(executor)
 
 
 class _Map:

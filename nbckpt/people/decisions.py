@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nbckpt import current, keys
 from nbckpt.codecs import Secrets
 from nbckpt.credentials import masked
-from nbckpt.errors import BadStep, CheckFailed
+from nbckpt.errors import BadStep, CheckFailed, OwnFramesHidden
 from nbckpt.people import settling
 from nbckpt.records import DecisionRecord, Note, Unknown, dumps
 from nbckpt.runs.persons import person
@@ -57,7 +57,8 @@ def decide(name: str, choose: Callable[[], Any] | Any, reason: str = "") -> Any:
     found = session.store.get(f"decision/{session.run_id}/{name}")
     if found is not None:
         return _value(session, DecisionRecord.from_json(found))
-    value = choose() if callable(choose) else choose
+    with OwnFramesHidden():
+        value = choose() if callable(choose) else choose
     data, body = values.keep(f"decision {name}", value, session.namespace)
     record = DecisionRecord(
         session.run_id, name, data, body is not None, masked(reason),

@@ -16,7 +16,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from nbckpt import places, records
@@ -29,7 +29,15 @@ from nbckpt.store.database import (
     translated,
 )
 from nbckpt.store.interrupts import waiting
-from nbckpt.store.writer import META, Reply, Transaction, keys_in, write_all
+from nbckpt.store.writer import (
+    META,
+    PATIENCE,
+    Reply,
+    Transaction,
+    keys_in,
+    say_locked,
+    write_all,
+)
 from nbckpt.trust import SEAL_BYTES, Secret
 
 if TYPE_CHECKING:
@@ -238,7 +246,7 @@ class Store:
                 daemon=True,
             )
             thread.start()
-            failure = started.get()
+            failure = _awaited(started, self.folder)
             if failure is not None:
                 raise failure
             self._thread = thread
@@ -271,6 +279,17 @@ class Store:
         if self._reader is None and self.exists:
             self._reader, self._frozen = connect_readonly(self._database), frozen
         return self._reader
+
+
+def _awaited(
+    started: SimpleQueue[BaseException | None], folder: Path
+) -> BaseException | None:
+    """Return how the writing thread started; tell what it waits for."""
+    try:
+        return started.get(timeout=PATIENCE)
+    except Empty:
+        say_locked(folder)
+        return started.get()
 
 
 def _json(key: str, body: bytes) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -28,6 +29,8 @@ META = "store"
 
 
 LOCK_TRIES = 12
+PATIENCE = 5.0
+"""Seconds that a locked store takes at a time; after the first is told what it waits for."""
 
 
 class Transaction:
@@ -106,6 +109,21 @@ class Reply:
         return value
 
 
+def say_locked(folder: Path) -> None:
+    """Tell what a store waits for, which it does for a minute.
+
+    Parameters
+    ----------
+    folder : Path
+        The store's folder.
+    """
+    sys.stderr.write(
+        f"nbckpt: waiting for the store {folder}: another process writes to it, or was "
+        "stopped while it wrote; that is to be ended or continued (nbckpt status names "
+        "the holder of the run)\n"
+    )
+
+
 def write_all(
     folder: Path,
     secret: Secret,
@@ -135,7 +153,9 @@ def _open_cache(folder: Path, secret: Secret) -> Any:
     with places.locked(folder.parent):
         if not (folder / "cache.db").exists():
             _create(folder, secret)
-        cache = diskcache.Cache(str(folder), timeout=5, disk=StrictDisk, **SETTINGS)
+        cache = diskcache.Cache(
+            str(folder), timeout=PATIENCE, disk=StrictDisk, **SETTINGS
+        )
         _mark_schema(Transaction(cache, secret))
     level = cache._con.execute("PRAGMA synchronous").fetchone()[0]
     if level != SETTINGS["sqlite_synchronous"]:
@@ -166,7 +186,7 @@ def _create(folder: Path, secret: Secret) -> None:
     scratch = Path(tempfile.mkdtemp(prefix="new-", dir=folder))
     # SQLite gives its own files the mode of the database, whatever the umask.
     (scratch / "cache.db").touch(mode=0o600)
-    cache = diskcache.Cache(str(scratch), timeout=5, disk=StrictDisk, **SETTINGS)
+    cache = diskcache.Cache(str(scratch), timeout=PATIENCE, disk=StrictDisk, **SETTINGS)
     meta = {"identity": secret.identity, "schema_version": records.SCHEMA_VERSION}
     Transaction(cache, secret).put(META, meta)
     cache.close()
@@ -190,6 +210,8 @@ def _commit(
             except diskcache.Timeout:
                 if left == 1:
                     raise
+                if left == LOCK_TRIES:
+                    say_locked(Path(cache.directory).parent)
         raise AssertionError
     finally:
         if connection.in_transaction:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from nbckpt import keys
 from nbckpt.answers import resuming
+from nbckpt.errors import AlreadySettled
 from nbckpt.runs import forks
 from nbckpt.runs.history import Reader
 from nbckpt.runs.opening import UNNAMED
 from nbckpt.runs.persons import said_by
 from nbckpt.verbs.finding.opening import require_step, step_names
+from nbckpt.verbs.standing.status import status
 
 if TYPE_CHECKING:
     from nbckpt.records import RunRecord
@@ -37,14 +39,25 @@ def cancel(store: Store, run: RunRecord) -> str:
     Raises
     ------
     AlreadySettled
-        If it is over.
+        If it is over, or nothing of it is left to do.
     """
+    if _is_completed(Reader(store), run):
+        raise AlreadySettled(
+            f"run {run.run_id} is completed: nothing of it is left to cancel",
+            f"To archive it: nbckpt finish {run.run_id}; to do all again: --fresh",
+        )
     held = store.transact(forks.cancellation(run.run_id, said_by(), time.time()))
     holder = "; its holder is told at its next write" if held else ""
     return (
         f"run {run.run_id} is cancelled{holder}. To begin a new one: --fresh; or from a "
         f"step of it: nbckpt fork {run.run_id} --from STEP"
     )
+
+
+def _is_completed(reader: Reader, run: RunRecord) -> bool:
+    """Tell whether all steps of a run are done; of a notebook not known, nobody can."""
+    is_known = reader.plan(run.run_id).source == "notebook"
+    return is_known and status(reader, run)["state"] == "completed"
 
 
 def fork(
