@@ -162,6 +162,11 @@ def digest(source: str) -> str:
         ("x = np.random.default_rng(1)", "x = np.random.default_rng(1); x.random()"),
         ("x = np.ma.array([1, 2], mask=[0, 1])", "x = np.ma.array([1, 2], mask=[1, 0])"),
         ("import enum\nclass x(enum.Enum): A = 1", "import enum\nclass x(enum.Enum): A = 2"),
+        ("class M(type):\n def f(c): return 1\nclass x(metaclass=M): pass", "class M(type):\n def f(c): return 2\nclass x(metaclass=M): pass"),
+        ("s = {}; exec('def f(): return 1', s); x = s['f']", "s = {}; exec('def f(): return 2', s); x = s['f']"),
+        ("s = {}; exec('k = 1\\ndef g(): return k\\ndef f(): return g()', s); x = s['f']", "s = {}; exec('k = 2\\ndef g(): return k\\ndef f(): return g()', s); x = s['f']"),
+        ("def x(): return 'a'", "def x(): return 'b'"),
+        ("x = lambda: 'a'", "x = lambda: 'b'"),
     ],
 )  # fmt: skip
 def test_digest_differs_when_code_constant_or_content_does(
@@ -181,6 +186,8 @@ def test_digest_differs_when_code_constant_or_content_does(
         ("x = np.asfortranarray(np.ones((2, 3)))", "x = np.ones((2, 3))"),
         ("x = pd.DataFrame({'a': [1], 'b': [2]})", "x = pd.DataFrame({'a': [1]}); x['b'] = 2"),
         ("class C: pass\nx = [C]", "class C:\n  '''Doc.'''\nx = [C]"),
+        ("def x():\n '''Doc.'''\n return 'a'", "def x():\n '''Other.'''\n return 'a'"),
+        ("class C:\n def f(s):\n  '''Doc.'''\nx = C", "class C:\n def f(s):\n  '''Other.'''\nx = C"),
         ("x = 'ab' * 2", "x = ''.join(['a', 'b', 'ab'])"),
         ("x = [1]; x.append(2); x.pop()", "x = [1]"),
     ],
@@ -227,6 +234,12 @@ def test_modules_that_a_value_comes_from_are_told() -> None:
     namespace = space("x = [np.sin, pd.DataFrame()]")
     found = {name.partition(".")[0] for name in Canonical(namespace["x"], {}).modules}
     assert {"numpy", "pandas"} <= found
+
+
+def test_modules_can_be_sorted_where_a_method_of_a_c_type_is_wrapped() -> None:
+    wrapped = space("import functools\nx = functools.wraps([].append)(lambda: 0)")
+    wrapped["x"].__qualname__ = "append"
+    assert sorted(Canonical(wrapped["x"], {}).modules) == []
 
 
 @pytest.mark.parametrize(

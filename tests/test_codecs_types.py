@@ -75,7 +75,39 @@ KEPT: dict[str, tuple[str, str]] = {
     "mapping proxy": ("x = types.MappingProxyType({'a': 1})", "x['a'] == 1"),
     "simple namespace": ("x = types.SimpleNamespace(a=1)", "x.a == 1"),
     "keys view": ("x = {'a': 1}.keys()", "list(x) == ['a']"),
-    "memoryview": ("x = memoryview(b'abc')", "x[0] == 97"),
+    "memoryview": ("x = memoryview(b'abc')", "type(x) is memoryview and x[0] == 97"),
+    "memoryview of a bytearray": (
+        "b = bytearray(b'abc'); x = (b, memoryview(b))",
+        "x[1].__setitem__(0, 65) is None and x[0] == b'Abc'",
+    ),
+    "memoryview with a form": (
+        "x = memoryview(bytearray(16)).cast('d', (2, 1)).toreadonly()",
+        "x.format == 'd' and x.shape == (2, 1) and x.readonly",
+    ),
+    "views of a dict": (
+        "d = {'a': 1}; x = (d, d.keys(), d.values(), d.items())",
+        "x[0].update(b=2) is None and [*map(len, x)] == [2, 2, 2, 2]",
+    ),
+    "view of an ordered dict": (
+        "d = collections.OrderedDict(a=1); x = (d, d.items())",
+        "x[0].update(b=2) is None and [*x[1]] == [('a', 1), ('b', 2)]",
+    ),
+    "proxy of a dict": (
+        "d = {'a': 1}; x = (d, types.MappingProxyType(d))",
+        "x[0].update(b=2) is None and x[1]['b'] == 2",
+    ),
+    "array on a bytearray": (
+        "b = bytearray(8); x = (b, np.frombuffer(b, np.uint8)[2:])",
+        "x[1].__setitem__(0, 7) is None and x[0][2] == 7 and len(x[1]) == 6",
+    ),
+    "array on an array": (
+        "b = array.array('d', [1, 2]); x = (b, np.frombuffer(b))",
+        "x[1].__setitem__(1, 7) is None and x[0][1] == 7.0",
+    ),
+    "mapping with attributes": (
+        "class A(dict): __getattr__ = dict.__getitem__\nx = A(a=1)",
+        "x.a == 1",
+    ),
     "array": ("x = array.array('d', [1.5])", "x[0] == 1.5"),
     "ndarray": ("x = np.arange(10.)", "(x == np.arange(10.)).all() and x.flags.writeable"),
     "large ndarray": (
@@ -422,6 +454,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "running pool": ("x = multiprocessing.Pool(1)", "x"),
     "logging handler": ("x = logging.StreamHandler()", "x"),
     "weak reference": ("class W: pass\nw = W(); x = weakref.ref(w)", "x"),
+    "weak proxy": ("class W: pass\nw = W(); x = weakref.proxy(w)", "x"),
+    "finalizer": ("class W: pass\nw = W(); x = weakref.finalize(w, print)", "x"),
+    "part of a bytearray": ("x = memoryview(bytearray(4))[1:3]", "x"),
+    "memoryview that is released": ("x = memoryview(b'a'); x.release()", "x"),
     "weak dictionary": ("x = weakref.WeakValueDictionary()", "x"),
     "pointer": ("x = ctypes.pointer(ctypes.c_int(3))", "x"),
     "library": ("x = ctypes.CDLL(None)", "x"),

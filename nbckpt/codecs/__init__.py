@@ -3,7 +3,7 @@
 from nbckpt.codecs.canonical import Canonical, is_local
 from nbckpt.codecs.code import global_names, stored_globals
 from nbckpt.codecs.decoder import SecretEncoder, decode
-from nbckpt.codecs.definitions import Target
+from nbckpt.codecs.definitions import Target, asked
 from nbckpt.codecs.encoder import Encoded, Encoder, Refusal
 from nbckpt.credentials import Secrets
 
@@ -15,6 +15,7 @@ __all__ = [
     "SecretEncoder",
     "Secrets",
     "Target",
+    "asked",
     "decode",
     "global_names",
     "is_local",

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from nbckpt.codecs import windows
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -63,11 +65,28 @@ def _reduce_array(encoder: Encoder, array: Any) -> Any:
         encoder.note_view(owner, array)
         if owner is not array and _is_solid(owner) and _is_view(encoder, owner, array):
             return _reduce_view(owner, array)
+    if (memory := windows.owner(owner)) is not None:
+        return _reduce_on(memory, array)
     if array.dtype.hasobject:
         return _reduce_objects(array)
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+    if not _is_solid(array):
         array = encoder.keep(array.copy(order="C"))
     return array.__reduce_ex__(5)
+
+
+def _reduce_on(memory: Any, array: Any) -> Any:
+    """Reduce an array on the memory of a bytearray or such to its place in it."""
+    import numpy as np
+
+    _, (_, *place) = _reduce_view(np.frombuffer(memory, np.uint8), array)
+    return revive_on, (memory, *place)
+
+
+def revive_on(memory: Any, place: tuple[Any, ...], writeable: bool) -> Any:
+    """Return an array on the memory of another object; called while decoding."""
+    import numpy as np
+
+    return revive_view(np.frombuffer(memory, np.uint8), place, writeable)
 
 
 def _is_view(encoder: Encoder, owner: Any, array: Any) -> bool:
@@ -75,9 +94,9 @@ def _is_view(encoder: Encoder, owner: Any, array: Any) -> bool:
     return id(owner) in encoder.shared or array.nbytes > owner.nbytes
 
 
-def _is_solid(owner: Any) -> bool:
-    """Tell whether a view's offset in its owner can be told."""
-    return bool(owner.flags.c_contiguous or owner.flags.f_contiguous)
+def _is_solid(array: Any) -> bool:
+    """Tell whether an array has no gaps: a view's offset in it can be told."""
+    return bool(array.flags.c_contiguous or array.flags.f_contiguous)
 
 
 def _reduce_view(owner: Any, array: Any) -> Any:

@@ -190,16 +190,19 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
                 for key, value in sorted(vars(definition).items())
                 if key not in HIDDEN
             ]
-            bases = [self._sub(base) for base in definition.__bases__]
+            bases = [
+                self._sub(base) for base in (*definition.__bases__, type(definition))
+            ]
         finally:
             self._open.discard(id(definition))
         return described("class", definition.__qualname__, bases, parts)
 
     def _function(self, function: types.FunctionType) -> Any:
-        """Reduce a function to its name, or to its code if the notebook made it."""
+        """Reduce a function to its name, or to its code if no module keeps that."""
         name = function.__qualname__
-        if not is_notebook(function, self._namespace) and "<" not in name:
-            self.modules.add(function.__module__)
+        if self._has_module(function) and "<" not in name:
+            # None of what ``functools.wraps`` has put around a method of a C type.
+            self.modules.add(function.__module__ or "builtins")
             return described("function", function.__module__, name)
         if id(function) in self._open:
             return described("function", name)
@@ -208,11 +211,27 @@ class Canon(cloudpickle.Pickler):  # type: ignore[misc]
             cells = [self._cell(cell) for cell in function.__closure__ or ()]
             rest = (function.__defaults__, function.__kwdefaults__, function.__dict__)
             state = [self._sub(part) for part in rest]
+            state += self._surroundings(function)
         finally:
             self._open.discard(id(function))
-        if is_notebook(function, self._namespace):
-            self.reached |= global_names(function.__code__)
         return described("function", name, code_digest(function.__code__), cells, state)
+
+    def _has_module(self, function: types.FunctionType) -> bool:
+        """Tell whether a function is a module's, not the notebook's or what ``%run`` made."""
+        around = function.__globals__
+        module = sys.modules.get(str(around.get("__name__")))
+        is_module = getattr(module, "__dict__", None) is around
+        return is_module and around is not self._namespace
+
+    def _surroundings(self, function: types.FunctionType) -> list[str]:
+        """Take note of the notebook's names that a function uses; digest all others."""
+        around, used = function.__globals__, global_names(function.__code__)
+        if around is self._namespace:
+            self.reached |= used
+        if around is self._namespace or self._has_module(function):
+            return []
+        names = sorted(used & around.keys())
+        return [self._sub((name, around[name])) for name in names]
 
     def _cell(self, cell: types.CellType) -> str:
         """Return the digest of what a closure holds."""

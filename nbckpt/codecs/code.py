@@ -10,7 +10,7 @@ from nbckpt.keys import digest
 
 
 def code_digest(code: types.CodeType) -> str:
-    """Return the digest of compiled code without file name and line numbers.
+    """Return the digest of compiled code without file name, lines and docstrings.
 
     Parameters
     ----------
@@ -29,8 +29,15 @@ def code_digest(code: types.CodeType) -> str:
     parts.append(
         repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
     )
-    parts.extend(_constant(value) for value in code.co_consts)
+    parts.extend(_constant(value) for value in code.co_consts[_has_doc(code) :])
     return digest(*parts)
+
+
+def _has_doc(code: types.CodeType) -> bool:
+    """Tell whether the first constant is a docstring, which the code does not load."""
+    steps = dis.get_instructions(code)
+    loaded = {step.arg for step in steps if step.opcode in dis.hasconst}
+    return 0 not in loaded and isinstance(next(iter(code.co_consts), None), str)
 
 
 def _constant(value: Any) -> str:

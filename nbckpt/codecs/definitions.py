@@ -129,8 +129,31 @@ def resolve(namespace: Namespace, qualname: str) -> Any:
     first, *rest = qualname.split(".")
     found = namespace.get(first)
     for part in rest:
-        found = getattr(found, "__dict__", {}).get(part)
+        found = asked(found, "__dict__", {}).get(part)
     return found
+
+
+def asked(value: Any, attribute: str, default: Any = None) -> Any:
+    """Return an attribute of a value of the user's, whose class may answer anyhow.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+    attribute : str
+        A name.
+    default : object, optional
+        What counts where there is no such attribute.
+
+    Returns
+    -------
+    object
+        The default too where asking raises: ``__getattr__ = dict.__getitem__`` does.
+    """
+    try:
+        return getattr(value, attribute, default)
+    except Exception:
+        return default
 
 
 def is_notebook(definition: Any, namespace: Namespace) -> bool:

@@ -23,7 +23,7 @@ import cloudpickle
 import xxhash
 
 from nbckpt.blobs.packfile import glances
-from nbckpt.codecs import arrays, definitions, handles, singletons, trace
+from nbckpt.codecs import arrays, definitions, handles, singletons, trace, windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +117,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         self._roots = {
             name
             for name, value in values.items()
-            if getattr(value, "__qualname__", None) == name
+            if definitions.asked(value, "__qualname__") == name
         }
         self.shared = shared
         self.owned: set[int] = set()
@@ -350,7 +350,7 @@ def _array_reducer(kind: Any) -> Any:
 @functools.cache
 def _handle_reducer(kind: Any) -> Any:
     """Return the reducer of a handle type, looked up once a type."""
-    return handles.reducer(kind)
+    return windows.reducer(kind) or handles.reducer(kind)
 
 
 @functools.cache

@@ -371,6 +371,9 @@ _BY_TYPE: dict[type, Callable[[Any], Reduction]] = {
     os.DirEntry: _entry,
     re.Match: _match,
     weakref.ref: _refused("a weak reference"),
+    weakref.ProxyType: _refused("a weak reference"),
+    weakref.CallableProxyType: _refused("a weak reference"),
+    weakref.finalize: _refused("a finalizer"),
     weakref.WeakValueDictionary: _refused("a weak dictionary"),
     weakref.WeakKeyDictionary: _refused("a weak dictionary"),
     tempfile.TemporaryDirectory: _refused(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any
 
+from nbckpt.codecs.definitions import asked
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEPTH = 12
 BREADTH = 20_000
+_NOTHING = object()
 METHODS = (types.MethodType, types.BuiltinMethodType)
 
 
@@ -64,12 +67,12 @@ def _items(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes that hold a value's state."""
-    yield from list(getattr(value, "__dict__", {}).items())
+    yield from list(asked(value, "__dict__", {}).items())
     for kind in type(value).__mro__:
         slots = getattr(kind, "__slots__", ())
         for slot in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, slot):
-                yield slot, getattr(value, slot)
+            if (part := asked(value, slot, _NOTHING)) is not _NOTHING:
+                yield slot, part
     yield from _closure(value)
     if isinstance(value, METHODS) and not isinstance(value.__self__, types.ModuleType):
         yield "__self__", value.__self__

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
-from nbckpt.codecs import Canonical
+from nbckpt.codecs import Canonical, asked
 from nbckpt.inputs.proofs import Paths, refuse_elsewhere
 from nbckpt.records import Fingerprint, Value
 from nbckpt.source.carried import carried
@@ -285,7 +285,7 @@ class Inputs:
         """Return keyed digests of the environment variables that a step names."""
         names = set(step.env) | body.environment
         for name in values:
-            code = getattr(self.names[name], "__code__", None)
+            code = asked(self.names[name], "__code__")
             if code is not None:
                 names |= environment_names(code)
         found = {name: os.environ.get(name) for name in sorted(names)}
