@@ -45,14 +45,28 @@ def as_asked(question: Question, now: float) -> str:
     str
         Its name, text and options, and whether its deadline has passed.
     """
-    options = ", ".join(map(word_of, question.options))
-    offered = f" ({options})" if options else ""
     item = f", item {question.item}" if question.item else ""
     passed = bool(question.deadline) and now > question.deadline
     late = "; its deadline has passed without an answer" if passed else ""
-    told = f"; given in advance: {question.unfit}, which is no option"
-    unfit = told if question.unfit else ""
-    return f"question {question.id}{item}: {question.text}{offered}{late}{unfit}"
+    unfit = f"; {question.unfit}" if question.unfit else ""
+    return f"question {question.id}{item}: {offered(question)}{late}{unfit}"
+
+
+def offered(question: Question) -> str:
+    """Return the text of a question, with its options.
+
+    Parameters
+    ----------
+    question : Question
+        Answered or not.
+
+    Returns
+    -------
+    str
+        For people.
+    """
+    options = ", ".join(map(word_of, question.options))
+    return f"{question.text} ({options})" if options else question.text
 
 
 def commands(question: Question, store: str = "") -> list[str]:

@@ -31,6 +31,8 @@ class Gathered:
     refused: dict[str, NbckptError] = field(default_factory=dict)
     """A check that is not true, a question without an answer: the step can't be done
     while one stands here, even if the body caught the error."""
+    questions: dict[str, str] = field(default_factory=dict)
+    """Where a question lies → its text: another one can't have its name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import ast
 import re
 import shlex
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
@@ -116,12 +117,12 @@ def step_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def read_duration(text: str) -> float:
+def read_duration(text: str | float | timedelta) -> float:
     """Return the seconds in a duration such as ``90s``, ``12h`` or ``7d``.
 
     Parameters
     ----------
-    text : str
+    text : str or float or timedelta
         A number and one of s, m, h, d, w; a bare number counts seconds.
 
     Returns
@@ -132,14 +133,16 @@ def read_duration(text: str) -> float:
     Raises
     ------
     BadStep
-        If the text is no duration.
+        If it is no duration.
 
     Examples
     --------
     >>> read_duration("2h")
     7200.0
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", text.strip())
+    words = text.total_seconds() if isinstance(text, timedelta) else text
+    words = f"{words:f}" if isinstance(words, float) else str(words)
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", words.strip())
     if not found:
         raise BadStep(f"{text!r} is no duration", "Write for example 90s, 12h or 7d")
     return float(found[1]) * UNITS[found[2] or "s"]

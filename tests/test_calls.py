@@ -506,7 +506,7 @@ def test_outcome_that_could_not_be_saved_is_saved_by_running_the_cell_again(
         ("nbckpt.effect('pay', 3)", "can't be called"),
         ("nbckpt.effect('pay', there.do, lambda a, b: 1)", "missing a required"),
         ("nbckpt.effect('pay', there.do, refused='Error')", "no type of errors"),
-        ("nbckpt.effect('pay', there.do, settle=-1)", "settle=-1"),
+        ("nbckpt.effect('pay', there.do, settle=-1)", "-1 is no duration"),
         ("nbckpt.effect('pay', there.do, dedup='soon')", "is no duration"),
         (
             "nbckpt.effect('pay', there.do, request=(n for n in ()))",

@@ -124,6 +124,13 @@ def test_unknown_is_one_point_however_often_it_is_told(notebook: Notebook) -> No
     ]
 
 
+@pytest.mark.parametrize("call", ["note(5)", "note(' ')", "unknown(None)"])
+def test_word_that_tells_nothing_is_refused(notebook: Notebook, call: str) -> None:
+    error = notebook.error(f"nbckpt.{call}")
+    assert isinstance(error, BadStep)
+    assert "tells nothing" in str(error)
+
+
 def test_notes_and_evidence_are_in_the_record_of_their_step(notebook: Notebook) -> None:
     notebook.run(
         "%%step a --note by hand\nnbckpt.note('looked')\nnbckpt.evidence('id', 'b-7')\n"

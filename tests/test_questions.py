@@ -153,6 +153,47 @@ def test_question_asked_again_is_one_question(
     assert len(questions(tmp_path)) == 1
 
 
+def test_answer_to_4_rows_does_not_delete_9000(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    notebook.error(STEP)
+    say(tmp_path, "yes")
+    assert isinstance(notebook.error(STEP.replace("4", "9000")), WaitingForAnswer)
+    say(tmp_path, "no")
+    notebook.run(STEP.replace("4", "9000"))
+    assert notebook.names["x"] == "no"
+
+
+def test_two_questions_of_one_name_are_refused(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    source = STEP + "\ny = nbckpt.ask('Sure?', ['yes', 'no'], name='delete')"
+    notebook.error(source)
+    say(tmp_path, "yes")
+    error = notebook.error(source)
+    assert isinstance(error, BadStep)
+    assert "two questions have the name 'delete'" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        ("''", "is no question"),
+        ("5", "is no question"),
+        ("'Go?', 'yes'", "is one text"),
+        ("'Go?', ['1', 1]", "read the same"),
+        ("'Go?', deadline='soon'", "no duration"),
+    ],
+)
+def test_question_that_nobody_can_answer_is_refused(
+    notebook: Notebook, tmp_path: Path, call: str, part: str
+) -> None:
+    error = notebook.error(f"%%step a\nnbckpt.ask({call})")
+    assert isinstance(error, BadStep)
+    assert part in str(error)
+    assert questions(tmp_path) == []
+
+
 def test_items_of_a_loop_have_questions_of_their_own(
     notebook: Notebook, tmp_path: Path
 ) -> None:

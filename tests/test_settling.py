@@ -83,6 +83,24 @@ def test_answer_in_advance_that_is_no_option_answers_nothing_and_is_told(
     assert (done.answer, done.unfit) == ("no", "")
 
 
+def test_answer_to_another_text_does_not_count_and_is_told(store: Store) -> None:
+    store.transact(settling.question(ASKED))
+    store.transact(settling.answer(ASKED, "yes", "ada", 3.0))
+    other = replace(ASKED, text="Delete 10000 rows?")
+    found = store.transact(settling.question(other))
+    assert not found.answered
+    told = answers.as_asked(found, 0.0)
+    assert f"the answer was 'yes' by ada when it was: {ASKED.text}" in told
+    assert store.transact(settling.question(other)) == found
+
+
+def test_answer_to_a_question_that_changed_meanwhile_is_refused(store: Store) -> None:
+    store.transact(settling.question(ASKED))
+    store.transact(settling.question(replace(ASKED, text="Delete 10000 rows?")))
+    with pytest.raises(AlreadySettled, match="was asked anew: Delete 10000"):
+        store.transact(settling.answer(ASKED, "yes", "ada", 3.0))
+
+
 def test_answer_in_advance_is_of_its_step_and_run_only(store: Store) -> None:
     store.transact(settling.advance(UNASKED, GIVEN))
     for other in (replace(ASKED, step="b"), replace(ASKED, id="stop")):

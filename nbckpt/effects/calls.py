@@ -12,7 +12,6 @@ outcome.
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 import time
@@ -36,12 +35,14 @@ if TYPE_CHECKING:
 
     from nbckpt.records import EffectRecord
 
+Duration = str | float | timedelta | None
+
 
 class Rare(TypedDict, total=False):
     """What few effects need; see `effect`."""
 
     request: Any
-    settle: float | str
+    settle: Duration
     refused: type[Exception] | tuple[type[Exception], ...]
 
 
@@ -61,7 +62,7 @@ def effect(
     name: str,
     perform: Callable[..., Any],
     lookup: Callable[..., Any] | None = None,
-    dedup: str | float | None = None,
+    dedup: Duration = None,
     **rare: Unpack[Rare],
 ) -> Any:
     """Make an effect happen once in a run, and return its outcome.
@@ -76,7 +77,7 @@ def effect(
     lookup : callable, optional
         Asks the receiver for the outcome by key; None, and no other empty reply, means
         not found. What it raises goes up, and nothing is performed.
-    dedup : str or float, optional
+    dedup : str or float or timedelta, optional
         How long the receiver documents that it recognises a repeated key: ``"24h"``.
     **rare
         ``request``: what is sent, instead of the plain data that `perform` reads;
@@ -144,7 +145,7 @@ def idempotency_key(name: str = "") -> str:
 def _read(
     name: str,
     calls: tuple[Callable[..., Any], Callable[..., Any] | None],
-    dedup: str | float | None,
+    dedup: Duration,
     rare: Rare,
     namespace: dict[str, Any],
 ) -> Asked:
@@ -162,8 +163,8 @@ def _read(
     return Asked(
         perform,
         lookup,
-        _seconds("dedup", dedup),
-        _seconds("settle", rare.get("settle")),
+        _seconds(dedup),
+        _seconds(rare.get("settle")),
         _errors(rare.get("refused", ())),
         request,
     )
@@ -181,19 +182,9 @@ def _errors(kinds: Any) -> tuple[type[BaseException], ...]:
     return (*found, replies.NotBegun)
 
 
-def _seconds(name: str, length: Any) -> float:
+def _seconds(length: Duration) -> float:
     """Return a length of time in seconds."""
-    if isinstance(length, str):
-        return read_duration(length)
-    if isinstance(length, timedelta):
-        length = length.total_seconds()
-    if length is None:
-        return 0.0
-    if not isinstance(length, int | float) or not 0 <= length < math.inf:
-        raise BadStep(
-            f"effect({name}={length!r}) is no duration", 'Write "90s" or "24h"'
-        )
-    return float(length)
+    return read_duration(length) if length is not None else 0.0
 
 
 @dataclass(frozen=True, slots=True)

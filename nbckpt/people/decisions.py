@@ -80,7 +80,7 @@ def unknown(text: str) -> None:
     --------
     ``unknown("is 9E the same carrier as EV before 2010?")``
     """
-    session = _held()
+    session, text = _held(), _told("unknown", text)
     point = Unknown(0, masked(text), _step(), person(), time.time())
     session.journal.write(settling.unknown(session.run_id, point))
 
@@ -97,7 +97,7 @@ def note(text: str) -> None:
     --------
     ``note("looked at 40 rows by hand; the outliers are real")``
     """
-    session, place = _held(), current.running()
+    session, place, text = _held(), current.running(), _told("note", text)
     word = Note(masked(text), _step(), person(), time.time())
     session.journal.write(settling.note(session.run_id, word))
     if place is not None:
@@ -174,6 +174,13 @@ def check(name: str, ok: object) -> None:
         )
         raise told.refused[mark]
     told.confirmed.append(name)
+
+
+def _told(call: str, text: object) -> str:
+    """Return what a call tells, which must be a text that says something."""
+    if not isinstance(text, str) or not text.strip():
+        raise BadStep(f"{call}({text!r}) tells nothing", "Give a text for people")
+    return text
 
 
 def _held() -> Session:

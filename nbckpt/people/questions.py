@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import answers, current, keys
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nbckpt.session import Session
 
-Deadline = str | float | datetime | None
+Deadline = str | float | timedelta | datetime | None
 SHORT = re.compile(r"[A-Za-z0-9_-]{1,24}")
 OPTION = (str, int, float, bool)
 
@@ -44,7 +44,7 @@ def ask(
     options : iterable, optional
         The answers that are allowed: texts, numbers, True and False. Without them,
         any text.
-    deadline : str or float or datetime, optional
+    deadline : str or float or timedelta or datetime, optional
         ``"2d"``, seconds, or a moment; counted from the first time that it is asked.
         Nothing is decided when it passes: the run goes on waiting, and says so.
     name : str, optional
@@ -64,6 +64,8 @@ def ask(
     Notes
     -----
     A question is one of its run, step and item: in a loop over items each has its own.
+    An answer counts for the text that it was given to: under a name, too, another text
+    is asked anew.
 
     Examples
     --------
@@ -72,6 +74,7 @@ def ask(
     session = current.session()
     session.hold()
     wanted = _wanted(session, question, _options(options), _moment(deadline), name)
+    _require_own_name(wanted)
     asked = session.journal.write(settling.question(wanted))
     if asked.answered:
         return asked.answer
@@ -79,10 +82,14 @@ def ask(
 
 
 def _wanted(
-    session: Session, text: str, options: tuple[Any, ...], deadline: float, name: str
+    session: Session, text: object, options: tuple[Any, ...], deadline: float, name: str
 ) -> Question:
     """Return a question as it is asked here and now."""
     place = current.running()
+    if not isinstance(text, str) or not text.strip():
+        raise BadStep(
+            f"ask: {text!r} is no question", "Give a text that a person can answer"
+        )
     return Question(
         run_id=session.run_id,
         id=_identity(text, name),
@@ -93,6 +100,20 @@ def _wanted(
         asked_at=time.time(),
         deadline=deadline,
     )
+
+
+def _require_own_name(wanted: Question) -> None:
+    """Refuse a name that another question of this body has: its answer is another."""
+    place = current.running()
+    if place is None:
+        return
+    before = place.gathered.questions.setdefault(wanted.key, wanted.text)
+    if before != wanted.text:
+        raise BadStep(
+            f"ask: two questions have the name {wanted.id!r}: {before!r} and "
+            f"{wanted.text!r}",
+            "Give each its own name",
+        )
 
 
 def _identity(question: str, name: str) -> str:
@@ -107,6 +128,8 @@ def _identity(question: str, name: str) -> str:
 
 def _options(options: Iterable[Any] | None) -> tuple[Any, ...]:
     """Return the options, or say what can't be one."""
+    if isinstance(options, str):
+        raise BadStep(f"ask: options={options!r} is one text", "Give a list of options")
     found = tuple(options or ())
     for option in found:
         if type(option) not in OPTION:
@@ -116,6 +139,8 @@ def _options(options: Iterable[Any] | None) -> tuple[Any, ...]:
             )
     if options is not None and not found:
         raise BadStep("ask: there are no options", "Leave them out to allow any text")
+    if len({answers.word_of(option) for option in found}) < len(found):
+        raise BadStep(f"ask: two of {found!r} read the same", "Let each option differ")
     return found
 
 
@@ -125,8 +150,9 @@ def _moment(deadline: Deadline) -> float:
         return 0.0
     if isinstance(deadline, datetime):
         return deadline.timestamp()
-    seconds = read_duration(deadline) if isinstance(deadline, str) else float(deadline)
-    return time.time() + seconds
+    if isinstance(deadline, int | float):
+        return time.time() + deadline
+    return time.time() + read_duration(deadline)
 
 
 def _waiting(session: Session, asked: Question) -> WaitingForAnswer:

@@ -219,10 +219,11 @@ def stands(found: Question, wanted: Question) -> bool:
     Returns
     -------
     bool
-        An answer that is no option any more answers nothing.
+        What was answered to another text, or is no option any more, answers nothing.
     """
     if found.answered:
-        return not wanted.options or found.answer in wanted.options
+        is_option = not wanted.options or found.answer in wanted.options
+        return found.text == wanted.text and is_option
     return (found.text, found.options) == (wanted.text, wanted.options)
 
 
@@ -245,17 +246,26 @@ def question(wanted: Question) -> Callable[[Transaction], Question]:
         before = Question.from_json(found) if found else None
         if before is not None and stands(before, wanted):
             return before
-        transaction.put(wanted.key, wanted.to_json())
+        new = replace(wanted, unfit=_outdated(before) if before else "")
+        transaction.put(wanted.key, new.to_json())
         detail = {"id": wanted.id, "item": wanted.item, "options": [*wanted.options]}
         event = Event(wanted.asked_at, "asked", wanted.step, wanted.text, detail=detail)
         add_line(transaction, wanted.run_id, event)
         given = transaction.get(wanted.advance_key)
         if given is None:
-            return wanted
+            return new
         transaction.delete(wanted.advance_key)
-        return _take(transaction, wanted, Advance.from_json(given))
+        return _take(transaction, new, Advance.from_json(given))
 
     return change
+
+
+def _outdated(before: Question) -> str:
+    """Return why the answer to a question that is asked anew does not count."""
+    if not before.answered:
+        return ""
+    said = f"{before.answer!r} by {before.answered_by}"
+    return f"the answer was {said} when it was: {answers.offered(before)}"
 
 
 def _take(transaction: Transaction, asked: Question, given: Advance) -> Question:
@@ -263,7 +273,8 @@ def _take(transaction: Transaction, asked: Question, given: Advance) -> Question
     try:
         value = answers.chosen(asked, given.word)
     except BadStep as wrong:
-        left = replace(asked, unfit=f"{given.word!r} by {given.by}")
+        said = f"given in advance: {given.word!r} by {given.by}, which is no option"
+        left = replace(asked, unfit=said)
         transaction.put(asked.key, left.to_json())
         detail = {"id": asked.id, "answer": given.word, "by": given.by}
         event = Event(asked.asked_at, "unfit", asked.step, wrong.what, detail=detail)
@@ -343,6 +354,12 @@ def answer(
                 f"question {asked.id} of run {asked.run_id} was answered "
                 f"{stored.answer!r} by {stored.answered_by} at {local(stored.answered_at)}",
                 "That answer stands",
+            )
+        if (stored.text, stored.options) != (asked.text, asked.options):
+            raise AlreadySettled(
+                f"question {asked.id} of run {asked.run_id} was asked anew: "
+                f"{answers.offered(stored)}",
+                "Nothing is answered. Answer what it is now",
             )
         return _answered(transaction, stored, value, by, at)
 

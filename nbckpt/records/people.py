@@ -71,7 +71,7 @@ class Question(Record):
     answered_by: str = ""
     answered_at: float = 0.0
     unfit: str = ""
-    """The answer that was given in advance, if it is none of the options."""
+    """Why an answer does not count: it is no option, or was given to another text."""
 
     @property
     def key(self) -> str:
