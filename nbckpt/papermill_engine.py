@@ -6,16 +6,21 @@ they write, and so are their runs here: the same output resumes, another one beg
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine
 from papermill.iorw import papermill_io
 from papermill.log import logger
 
+from nbckpt.credentials import masked
 from nbckpt.runs.identity import SESSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NAMED = {"start_timeout": "startup_timeout", "execution_timeout": "timeout"}
 """What papermill calls otherwise than nbclient."""
@@ -27,7 +32,8 @@ class NbckptEngine(NBClientEngine):  # type: ignore[misc] # papermill has no typ
     Notes
     -----
     Parameters are inputs like every other value of a plain cell: with other ones the
-    steps that read them run again. The run is named after the output, so that jobs with
+    steps that read them run again, and a run that has effects stops for a person, since
+    an effect happens once in a run. The run is named after the output, so that jobs with
     different outputs share no run, no lease and no idempotency key. ``NBCKPT_RUN_ID`` names
     it otherwise. A kernel that dies ends the job; the same command goes on with it.
     """
@@ -54,8 +60,9 @@ class NbckptEngine(NBClientEngine):  # type: ignore[misc] # papermill has no typ
         nbformat.NotebookNode
             The notebook with its outputs.
         """
-        paths = nb_man.nb.metadata.papermill
-        told = environment(paths.get("input_path"), paths.get("output_path"), _folder())
+        said = nb_man.nb.metadata.papermill
+        told = environment(said.get("input_path"), said.get("output_path"), _folder())
+        told["NBCKPT_PARAMETERS"] = _given(said.get("parameters") or {})
         given = {NAMED.get(k, k): v for k, v in how.items() if k != "input_path"}
         client = PapermillNotebookClient(
             nb_man, kernel_name=kernel_name, log=logger, log_output=log_output, **given
@@ -119,3 +126,8 @@ def _folder() -> Path:
     before = local.cwd(None)
     local.cwd(before)
     return Path(before or Path.cwd())
+
+
+def _given(parameters: Mapping[str, Any]) -> str:
+    """Return the texts of all parameters as JSON, without credentials."""
+    return json.dumps({name: masked(repr(v)) for name, v in parameters.items()})

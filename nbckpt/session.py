@@ -25,8 +25,9 @@ from nbckpt.records import (
     RunState,
     StepRecord,
 )
-from nbckpt.runs import journal, postures
+from nbckpt.runs import journal, parameters, postures
 from nbckpt.runs import opening as runs
+from nbckpt.runs.history import Reader
 from nbckpt.runs.identity import Wish, cell_id, identify, wish_of_environment
 from nbckpt.runs.leases import Hold, Leases
 from nbckpt.runs.worktree import Ground
@@ -139,6 +140,7 @@ class Session:
         self.watch = Watch(self.paths, self.store.folder, self.claims.take)
         self.survey = Survey(self.journal, self.plan, self.paths)
         postures.record_plan(self.journal, self.plan)
+        self.journal.give(self.wish.given)
         postures.note_taken(self.journal, self.wish)
         self.ground.enter(self.journal)
         atexit.register(self.release)
@@ -170,6 +172,7 @@ class Session:
         if run.why:
             sys.stderr.write(f"nbckpt: {run.why}; this is {run.run_id}\n")
         runs.check_version(self.store, run, wish.version)
+        parameters.check_given(Reader(self.store), run, wish)
         return run
 
     def _read_plan(self) -> PlanRecord | None:

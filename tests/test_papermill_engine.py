@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from papermill.iorw import local_file_io_cwd
 
 from nbckpt import papermill_engine
 from nbckpt.keys import next_run_id
-from nbckpt.papermill_engine import NbckptEngine, environment, job_of
+from nbckpt.papermill_engine import NbckptEngine, _given, environment, job_of
 from nbckpt.runs.identity import SESSION
 
 if TYPE_CHECKING:
@@ -123,6 +124,15 @@ def test_kernel_keeps_the_rest_of_the_environment(
     found = executed()
     assert found.env["NBCKPT_RUN_ID"] == "etl-2026-11-29"
     assert found.env["NBCKPT_JOB"] == "out"
+    assert found.env["NBCKPT_PARAMETERS"] == "{}"
+
+
+def test_credential_among_the_parameters_is_not_told_to_the_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "tok-4711-secret")
+    told = json.loads(_given({"n": 5, "TOKEN": "tok-4711-secret"}))
+    assert told == {"n": "5", "TOKEN": "'$SHOP_TOKEN'"}
 
 
 def test_input_is_told_from_where_papermill_was_called_not_from_its_cwd_option(

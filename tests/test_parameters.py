@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,11 +11,14 @@ from nbckpt import cli, headless
 from nbckpt.errors import BadStep, StopForHuman
 from nbckpt.headless import passes, placing
 from nbckpt.records import EffectRecord, EffectState
+from nbckpt.runs import parameters
 from nbckpt.verbs.finding.opening import changing, looking
 from tests.notebook import write_cells
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.notebook import Notebook
 
 DAY_1, DAY_2 = {"DAY": "2026-11-29"}, {"DAY": "2026-11-30"}
 
@@ -170,3 +174,74 @@ def test_command_stops_with_3(etl: Etl, capsys: pytest.CaptureFixture[str]) -> N
         cli.main(["run", "etl.ipynb", "-p", "DAY", "2026-11-30"])
     assert left.value.code == 3
     assert "--fresh" in capsys.readouterr().err
+
+
+class Days:
+    """A notebook that papermill runs, with one effect; each start is another kernel."""
+
+    def __init__(self, notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.notebook, self.monkeypatch = notebook, monkeypatch
+        self.paid: list[str] = []
+
+    def pay(self, given: dict[str, str] | None, run_id: str = "") -> list[str]:
+        """Run the step with parameters; return the keys under which was paid."""
+        text = json.dumps(given) if given is not None else ""
+        self.monkeypatch.setenv("NBCKPT_PARAMETERS", text)
+        self.monkeypatch.setenv("NBCKPT_RUN_ID", run_id)
+        self.notebook.restart()
+        self.notebook.names["paid"] = self.paid
+        self.notebook.run(f"import nbckpt\nday = {(given or {}).get('DAY', '0')!r}")
+        self.notebook.run(
+            "%%step pay --ignore paid\nlen(day)\n"
+            "nbckpt.effect('pay', lambda key: paid.append(key), dedup=True)"
+        )
+        return self.paid
+
+
+@pytest.fixture
+def days(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> Days:
+    return Days(notebook, monkeypatch)
+
+
+def test_other_parameters_from_papermill_stop_a_run_that_has_effects(
+    days: Days,
+) -> None:
+    days.pay(DAY_1)
+    with pytest.raises(
+        StopForHuman, match="has other parameters than last: DAY"
+    ) as told:
+        days.pay(DAY_2)
+    for way in ("another output", "NBCKPT_RUN_ID=notebook-1 papermill"):
+        assert way in told.value.remedy
+    days.pay(DAY_1)
+    assert len(days.paid) == 1
+
+
+@pytest.mark.parametrize(("run_id", "paid"), [("notebook-1", 1), ("etl-2026-11-30", 2)])
+def test_run_that_is_named_for_them_goes_on_with_other_parameters(
+    days: Days, run_id: str, paid: int
+) -> None:
+    days.pay(DAY_1)
+    assert len(days.pay(DAY_2, run_id)) == paid
+    assert len(days.pay(DAY_2, run_id)) == paid
+
+
+def test_papermill_without_parameters_means_those_of_the_notebook(days: Days) -> None:
+    days.pay({})
+    days.pay({})
+    with pytest.raises(StopForHuman):
+        days.pay(DAY_1)
+
+
+def test_what_is_not_papermill_is_asked_for_no_parameters(days: Days) -> None:
+    days.pay(DAY_1)
+    assert len(days.pay(None)) == 1
+
+
+def test_without_that_look_papermill_shares_the_effects_of_both_days(
+    days: Days, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control: the day of the second start is paid by nobody."""
+    monkeypatch.setattr(parameters, "check_given", lambda *_: None)
+    days.pay(DAY_1)
+    assert len(days.pay(DAY_2)) == 1

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from nbckpt.answers import resuming
 from nbckpt.credentials import masked
-from nbckpt.headless.parameters import settled
 from nbckpt.records import Placement
+from nbckpt.runs.parameters import settled
 from nbckpt.runs.persons import person
 
 if TYPE_CHECKING:

@@ -128,6 +128,8 @@ class RunRecord(Record):
     why: str = ""
     made_with: dict[str, str] = field(default_factory=dict)
     """Versions of nbckpt and Python that began it."""
+    given: dict[str, str] = field(default_factory=dict)
+    """Parameters that papermill gave it last: name → text of the value."""
 
     @property
     def is_ended(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ SESSION = "JPY_SESSION_NAME"
 """Where servers and runners tell a kernel its notebook."""
 OWN = (
     "NBCKPT_NOTEBOOK", "NBCKPT_JOB", "NBCKPT_RUN_ID", "NBCKPT_VERSION",
-    "NBCKPT_OVERLAP", "NBCKPT_STOP_ON_REDO",
+    "NBCKPT_OVERLAP", "NBCKPT_STOP_ON_REDO", "NBCKPT_PARAMETERS",
 )  # fmt: skip
 PROGRAMS = {"jupyter-nbconvert", "nbconvert", "jupyter-execute"}
 """Execute the notebook that their command line names, and tell the kernel nothing."""
@@ -38,6 +39,10 @@ class Wish:
     fresh: bool = False
     store: str = ""
     stop_on_redo: bool = False
+    given: dict[str, str] | None = None
+    """Parameters that papermill gives; None: it is not papermill that runs this."""
+    meant: str = ""
+    """The run that the user named for them; a notebook's own start line says nothing."""
 
 
 def wish_of_environment() -> Wish:
@@ -59,6 +64,8 @@ def wish_of_environment() -> Wish:
         version=told.get("NBCKPT_VERSION", ""),
         overlap=read_overlap(told.get("NBCKPT_OVERLAP", "skip")),
         stop_on_redo=bool(told.get("NBCKPT_STOP_ON_REDO")),
+        given=json.loads(told.get("NBCKPT_PARAMETERS") or "null"),
+        meant=told.get("NBCKPT_RUN_ID", ""),
     )
 
 

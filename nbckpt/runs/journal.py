@@ -251,6 +251,13 @@ class Journal(HeldRun):
         changed = replace(run, state=state)
         self.write(lambda tx: tx.put(f"run/{self.run_id}", changed.to_json()))
 
+    def give(self, parameters: dict[str, str] | None) -> None:
+        """Record what papermill gives the run; None: it is not papermill that runs it."""
+        run = self.run(self.run_id)
+        if parameters is not None and parameters != run.given:
+            changed = replace(run, given=parameters)
+            self.write(lambda tx: tx.put(f"run/{self.run_id}", changed.to_json()))
+
     def _end_attempt(
         self, transaction: Transaction, step: str, state: StepState, error: str
     ) -> None:

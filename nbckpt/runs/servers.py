@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
@@ -31,27 +33,25 @@ def notebook_now() -> Path | None:
         server = json.loads((Path(jupyter_runtime_dir()) / sign).read_text("utf-8"))
         found = {s["kernel"]["id"]: s["path"] for s in _sessions(server)}
         return Path(server["root_dir"], found[_kernel_id()])
-    except (OSError, ValueError, LookupError, TypeError, RuntimeError):
+    except Exception:  # what it says is no ground for a notebook not to run
         return None
 
 
 def _sessions(server: dict[str, Any]) -> Any:
-    """Return the sessions that a server runs."""
-    from http.client import HTTPConnection, HTTPException
-    from urllib.parse import urlsplit
-
+    """Return the sessions that a server runs; none if it can't be asked plainly."""
     url = urlsplit(server["url"])
     if url.scheme != "http":
         return ()
-    connection = HTTPConnection(url.hostname or "", url.port, timeout=SECONDS)
-    try:
-        headers = {"Authorization": f"token {server['token']}"}
-        connection.request("GET", f"{url.path}api/sessions", headers=headers)
-        return json.loads(connection.getresponse().read())
-    except HTTPException:
-        return ()
-    finally:
-        connection.close()
+    return _ask(url, {"Authorization": f"token {server['token']}"})
+
+
+def _ask(url: SplitResult, headers: dict[str, str]) -> Any:
+    """Return what a server answers, as JSON values."""
+    from http.client import HTTPConnection
+
+    with closing(HTTPConnection(str(url.hostname), url.port, timeout=SECONDS)) as line:
+        line.request("GET", f"{url.path}api/sessions", headers=headers)
+        return json.loads(line.getresponse().read())
 
 
 def _kernel_id() -> str:

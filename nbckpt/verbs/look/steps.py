@@ -202,7 +202,7 @@ def _now(reader: Reader, run: RunRecord, step: str) -> Prediction | None:
         return None
     sources = read_sources(notebook)
     found = predictions(reader, notebook, run.run_id, outline(sources, parse_body))
-    gone = ["the notebook has no such step any more"]
+    gone = ["the notebook, as it was saved last, has no such step"]
     reason = "; ".join(gone + [wrong.what for wrong in wrong_lines(sources)])
     return found.get(step, Prediction("unknown", reason))
 

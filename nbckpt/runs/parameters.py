@@ -12,7 +12,18 @@ from nbckpt.records import Event
 from nbckpt.runs.lines import add_line
 
 if TYPE_CHECKING:
+    from nbckpt.records import RunRecord
     from nbckpt.runs.history import Reader
+    from nbckpt.runs.identity import Wish
+
+OTHER_RUN = (
+    "Begin a run of its own: --run-id NEW, or --fresh; or go on with this one all the "
+    "same: --run-id {}; or with its last parameters: without -p"
+)
+OTHER_JOB = (
+    "Begin a run of its own: another output, or NBCKPT_RUN_ID=NEW papermill …; or go on "
+    "with this one all the same: NBCKPT_RUN_ID={} papermill …"
+)
 
 
 def settled(
@@ -50,11 +61,22 @@ def settled(
         _refuse_withheld(run_id, last.withheld if last else ())
         return known
     others = {name: masked(text) for name, text in given.items()}
-    changed = sorted({name for name, _ in others.items() ^ known.items()})
-    effects = [e.name for e in reader.effects(run_id) if e.stands]
-    if changed and effects and not named:
-        raise _stop(reader, run_id, changed, effects)
+    if not named:
+        ways = OTHER_RUN.format(shlex.quote(run_id))
+        _refuse_others(reader, run_id, _changed(known, others), ways)
     return given
+
+
+def check_given(reader: Reader, run: RunRecord, wish: Wish) -> None:
+    """Stop if papermill gives a run that has effects other parameters than last."""
+    if wish.given is not None and wish.meant != run.run_id:
+        ways = OTHER_JOB.format(shlex.quote(run.run_id))
+        _refuse_others(reader, run.run_id, _changed(run.given, wish.given), ways)
+
+
+def _changed(last: dict[str, str], given: dict[str, str]) -> list[str]:
+    """Return the names of parameters that are others than last."""
+    return sorted({name for name, _ in given.items() ^ last.items()})
 
 
 def _refuse_withheld(run_id: str, withheld: tuple[str, ...]) -> None:
@@ -67,18 +89,21 @@ def _refuse_withheld(run_id: str, withheld: tuple[str, ...]) -> None:
         )
 
 
-def _stop(
-    reader: Reader, run_id: str, changed: list[str], effects: list[str]
-) -> StopForHuman:
-    """Return the stop of a start with other parameters; its line is in the history."""
-    why = f"other parameters than last: {', '.join(changed)}"
+def _refuse_others(reader: Reader, run_id: str, changed: list[str], ways: str) -> None:
+    """Stop at changed parameters of a run that has effects."""
+    effects = [e.name for e in reader.effects(run_id) if e.stands]
+    if changed and effects:
+        why = f"other parameters than last: {', '.join(changed)}"
+        _note_stop(reader, run_id, why)
+        more = f" and {len(effects) - 1} more" if len(effects) > 1 else ""
+        raise StopForHuman(
+            f"run {run_id} has {why}; effects that it has made ({effects[0]}{more}) "
+            "would count as done for these, too",
+            ways,
+        )
+
+
+def _note_stop(reader: Reader, run_id: str, why: str) -> None:
+    """Add the stop to the history of a run."""
     line = Event(time.time(), "stopped", "", why)
     reader.store.transact(lambda tx: add_line(tx, run_id, line))
-    more = f" and {len(effects) - 1} more" if len(effects) > 1 else ""
-    return StopForHuman(
-        f"run {run_id} has {why}; effects that it has made ({effects[0]}{more}) would "
-        "count as done for these, too",
-        "Begin a run of its own: --run-id NEW, or --fresh; or go on with this one all "
-        f"the same: --run-id {shlex.quote(run_id)}; or with its last parameters: "
-        "without -p",
-    )
