@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
+import re
 import subprocess
 import sys
 import threading
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
+import pexpect
 import psutil
 import pytest
 
@@ -538,15 +539,61 @@ def a_runner(notebook: Path) -> subprocess.Popen[str]:
     return child
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def in_terminal(notebook: Path) -> pexpect.spawn[str]:
+    """Start a runner in a terminal of 70 columns, as a person does."""
+    code = f"from nbckpt.cli import main; main(['run', {notebook.name!r}])"
+    env = {**os.environ, "TERM": "xterm-256color", "CI": "", "NO_COLOR": ""}
+    return pexpect.spawn(
+        sys.executable, ["-c", code], cwd=str(notebook.parent), env=env,
+        dimensions=(24, 70), encoding="utf-8", timeout=60,
+    )  # fmt: skip
+
+
+def seen(child: pexpect.spawn[str], until: str) -> str:
+    """Return what a terminal is told up to a text, without colours and moves."""
+    child.expect_exact(until)
+    return re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", f"{child.before}{until}")
+
+
+def left(child: pexpect.spawn[str]) -> tuple[str, int | None]:
+    """Return what a terminal is told to the end, and the exit code."""
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.before or "", child.exitstatus
+
+
+def test_ctrl_c_in_a_terminal_interrupts_the_cell_and_gives_the_terminal_back(
+    tmp_path: Path,
+) -> None:
+    notebook = a_notebook(tmp_path, LOAD, STEP_A, SLOW)
+    child = in_terminal(notebook)
+    shown = seen(child, "slow  running for ")
+    assert "✓ [1/2] a    ran " in shown
+    assert shown.endswith("▸ slow  running for ")
+    assert re.search("1 of 2 steps done, elapsed .* ━━━━", shown)
+    lease = holder(notebook)
+    assert lease is not None
+    child.sendintr()
+    end, code = left(child)
+    assert code == 1
+    told = "interrupting the cell; once more ends its kernel at once"
+    assert end.count(told) == 1
+    assert "slow interrupted KeyboardInterrupt" in end
+    assert end.index(told) < end.index("interrupted in step slow")
+    # Whatever was drawn over is gone, and the cursor is back.
+    assert "running for" not in end[end.index("slow interrupted") :]
+    assert end.rfind("\x1b[?25h") >= end.rfind("\x1b[?25l")
+    assert is_gone(lease.holder.pid)
+
+
 def test_signal_interrupts_the_cell_saves_and_takes_the_kernel_along(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path,
 ) -> None:
     notebook = a_notebook(tmp_path, LOAD, STEP_A, SLOW)
     child = a_runner(notebook)
     lease = holder(notebook)
     assert lease is not None
-    child.send_signal(number)
+    child.terminate()
     out, err = child.communicate(timeout=60)
     assert child.returncode == 1
     told = "interrupting the cell; once more ends its kernel at once"
@@ -569,9 +616,11 @@ def test_kernel_does_not_outlive_a_killed_runner_and_the_run_can_be_taken(
     until(lambda: is_gone(lease.holder.pid))
     short = notebook.read_text().replace("time.sleep(300)", "pass")
     notebook.write_text(short)
-    found = Said(notebook)
-    assert found.code == 0
-    assert "a    skipped" in found.text
+    terminal = in_terminal(notebook)
+    assert "↷ [1/2] a    skipped" in seen(terminal, "skipped")
+    end, code = left(terminal)
+    assert code == 0, end
+    assert "run nb-1: completed" in end
 
 
 # cold and warm
