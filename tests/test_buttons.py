@@ -85,6 +85,9 @@ def test_click_records_the_answer_and_seals_the_buttons(
     assert stored(session).answer == "no"
     assert "answered no by" in seen["text/plain"]
     assert "Go &lt;on&gt;?" in seen["text/html"]
+    # Another tab is told of the widget's state alone.
+    [line] = buttons.box.children
+    assert f"<p>{line.value}</p>" == seen["text/html"]
 
 
 def test_second_click_is_told_who_was_first(
@@ -166,11 +169,11 @@ def test_click_settles_an_effect_as_resolve_does(
     word: str,
 ) -> None:
     buttons, seen = offered(session, "did it?", words_on(LOST), monkeypatch)
+    assert f"nbckpt resolve r-1 k-1 --{word}" in buttons.box.children[2].value
     buttons.box.children[1].children[number].click()
     [found] = effects(session)
     assert (found.state, found.answer and found.answer.word) == (state, word)
     assert f"effect charge of step a, run r-1: {word}" in seen["text/plain"]
-    assert f"nbckpt resolve r-1 k-1 --{word}" in buttons.box.children[2].value
 
 
 def test_click_on_an_effect_that_was_settled_meanwhile_changes_nothing(

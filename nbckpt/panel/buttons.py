@@ -280,7 +280,8 @@ class Buttons:
                 store.close()
 
     def _seal(self, line: str) -> None:
-        """Put a line in place of the buttons."""
+        """Put a line in place of the buttons, in a tab that knows only these as well."""
         shown = {"text/plain": line, "text/html": f"<p>{html.escape(line)}</p>"}
         self._display.update(shown, raw=True)
-        self.box.close()
+        self._told.value = html.escape(line)
+        self.box.children = (self._told,)
