@@ -193,7 +193,7 @@ class Days:
         self.notebook.run(f"import nbckpt\nday = {(given or {}).get('DAY', '0')!r}")
         self.notebook.run(
             "%%step pay --ignore paid\nlen(day)\n"
-            "nbckpt.effect('pay', lambda key: paid.append(key), dedup=True)"
+            "nbckpt.effect('pay', lambda key: paid.append(key), dedup='7d')"
         )
         return self.paid
 
