@@ -193,6 +193,10 @@ def create(folder: Path) -> None:
         _write(folder / ".gitignore", "*\n")
         _write(folder / "CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n")
         sync_folder(folder)
+    except FileNotFoundError:
+        raise StoreRefused(
+            f"there is no folder {folder.parent} to make a store in", "Make it first"
+        ) from None
     except OSError as error:
         raise StoreRefused(
             f"the store {folder} can't be made ({error})", ELSEWHERE

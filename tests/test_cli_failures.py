@@ -37,6 +37,11 @@ FAILURES: dict[str, tuple[tuple[str, int, str], ...]] = {
     ),
     "doctor": (("--store no/.nbckpt gone.ipynb", 1, "gone.ipynb: Check the path"),),
     "run": (
+        (
+            "etl.ipynb --store no/s",
+            2,
+            "there is no folder {folder}/no to make a store in",
+        ),
         ("gone.ipynb", 2, NO_FILE),
         ("etl.ipynb --output no/o.ipynb", 2, NO_FOLDER.replace("{name}", "o.ipynb")),
         ("etl.ipynb --output .", 2, "{folder} is a folder. Name a file"),

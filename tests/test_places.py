@@ -154,8 +154,11 @@ def test_making_a_store_twice_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_store_that_can_not_be_made_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreRefused, match="can't be made"):
+    with pytest.raises(StoreRefused, match="no/such to make a store in. Make it first"):
         places.create(tmp_path / "no" / "such" / "folder")
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreRefused, match="can't be made"):
+        places.create(tmp_path / "file")
 
 
 def test_lock_lets_one_in_after_the_other(tmp_path: Path) -> None:

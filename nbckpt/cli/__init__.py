@@ -59,7 +59,7 @@ class Families(click.Group):
         """Write the commands, family by family."""
         del ctx
         for family, members in FAMILIES.items():
-            rows = [(str(c.name), c.get_short_help_str(limit=72)) for c in members]
+            rows = [(str(c.name), c.get_short_help_str(limit=100)) for c in members]
             with formatter.section(family):
                 formatter.write_dl(rows)
 

@@ -73,7 +73,7 @@ def plan_command(target: str, store: str, *, as_json: bool) -> None:
 def show_command(step: str, target: str, store: str, *, as_json: bool) -> None:
     """Show what is recorded of a step.
 
-    Its evidence, inputs, names, sizes, versions and every attempt.
+    Its values and what they rest on, evidence, loops, effects, decisions and history.
 
     \b
     nbckpt show clean

@@ -132,7 +132,8 @@ def fork_command(target: str, step: str, run_id: str, version: str, store: str) 
 def cancel_command(target: str, store: str) -> None:
     """Cancel a run; it is never resumed.
 
-    A kernel that holds it can write nothing more, and says so at its next write.
+    A kernel that holds it can write nothing more, and says so at its next write. A run
+    that is completed is refused: nbckpt finish archives it.
 
     \b
     nbckpt cancel etl-1

@@ -66,7 +66,12 @@ def _accept_worktree(target: str, notebook: Path | None, store: str) -> str:
 @click.argument("target", metavar="RUN")
 @click.argument("question")
 @click.argument("value")
-@click.option("--step", default="", help="The step that asks; it need not have yet.")
+@click.option(
+    "--step",
+    default="",
+    metavar="STEP",
+    help="The step that asks; it need not have yet.",
+)
 @store_option
 def answer_command(
     target: str, question: str, value: str, step: str, store: str
