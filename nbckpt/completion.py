@@ -39,6 +39,8 @@ class Running:
     earlier: StepRecord | None
     """What stood before it, if that could be believed."""
     before: snapshots.Snapshot
+    ground: snapshots.Snapshot
+    """The same, without names that the body binds: they are its own, even if equal."""
     around: ambient.State
     aliases: dict[str, str]
     """Digests of names whose objects overlap with inputs."""
@@ -170,9 +172,7 @@ def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]
     """Return what a step's body did, and the namespace after it."""
     session.names.note(running.body.attributes)
     values, namespace = session.values(), session.namespace
-    # What it binds is its own, though a kernel that ran it before holds an equal value.
-    found = snapshots.without(running.before, running.body.reads.bound)
-    after = snapshots.take(values, namespace, found)
+    after = snapshots.take(values, namespace, running.ground)
     changed = snapshots.changes(running.before, after)
     homes = {home(name) for name in changed.names}
     around = _around(running, session)
@@ -239,6 +239,7 @@ def _fingerprint(
     return replace(
         found,
         inputs={**implied, **found.inputs},
+        sharing=session.sharing(running.body, work.changes.names, running.before),
         modules={**modules, **found.modules},
         versions={**versions, **found.versions},
         files=files_read(found, touched, session.paths),

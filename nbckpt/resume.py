@@ -12,6 +12,7 @@ from nbckpt.records import Fingerprint, StepRecord, StepState
 
 PARTS = (
     ("inputs", "input"),
+    ("sharing", "sharing of objects by"),
     ("modules", "module"),
     ("files", "file"),
     ("environment", "environment variable"),

@@ -38,7 +38,7 @@ from nbckpt.plan import Step, read_step
 from nbckpt.records import StepRecord, StepState
 from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
 from nbckpt.runs.history import readable
-from nbckpt.state import ambient
+from nbckpt.state import ambient, snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -239,6 +239,8 @@ class Runner:
         self.session.survey.make()
         now = self.session.inputs.actual(step, situation.now)
         before, around = self.session.snapshot(), ambient.capture()
+        values = self.session.values(still=True), self.session.namespace
+        ground = snapshots.without(before, body.reads.bound, *values)
         self.session.seeding.begin(around)
         overlapping = aliases(now.inputs, before, self.session)
         # Killed after this line, the step is found as running by a dead holder.
@@ -258,6 +260,7 @@ class Runner:
             attempt,
             situation.record,
             before,
+            ground,
             around,
             overlapping,
             time.time(),

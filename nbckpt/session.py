@@ -70,6 +70,7 @@ class Session:
         self._seen: dict[str, tuple[str, str]] = {}
         self._names: dict[str, str] = {}
         self._dropped: set[str] = set()
+        self._taken: snapshots.Snapshot | None = None
         self.stillness = Stillness()
         self.seeding = Seeding()
 
@@ -188,23 +189,11 @@ class Session:
         return read_plan(sources, parse_body)
 
     def enter(self, step: Step, body: Body) -> None:
-        """Check that a step's name is its own, and that the plan knows it.
-
-        Parameters
-        ----------
-        step : Step
-            The step that begins.
-        body : Body
-            Its source.
-
-        Raises
-        ------
-        BadStep
-            If another cell of this pass has the same name.
-        """
+        """Check that a step's name is its own in this pass, and that the plan knows it."""
         if not self.stillness.holds:
             self.inputs.forget()
         self.seeding.notice()
+        self._taken = None
         self._dropped |= set(step.drop)
         cell = cell_id(self.shell)
         before = self._seen.get(step.name)
@@ -252,8 +241,21 @@ class Session:
         return self.stillness.snapshot if self.stillness.holds else None
 
     def snapshot(self) -> snapshots.Snapshot:
-        """Return the namespace as it is before a body."""
-        return self._left() or snapshots.take(self.values(), self.namespace)
+        """Return the namespace as it is before a body, taken once for each step."""
+        if self._taken is None:
+            found = self._left()
+            self._taken = found or snapshots.take(self.values(), self.namespace)
+        return self._taken
+
+    def sharing(
+        self, body: Body, names: Iterable[str], before: snapshots.Snapshot | None = None
+    ) -> dict[str, str]:
+        """Return what shares objects with names that a body changes, and does not bind."""
+        changed = {name for name in names if name in self.names} - body.reads.bound
+        if not changed:
+            return {}
+        own = body.reads.bound | body.reads.assigned
+        return snapshots.sharing(before or self.snapshot(), changed, own)
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each variable, to tell within this kernel what changed."""
@@ -271,10 +273,6 @@ class Session:
             self._seen.clear()
         self.seeding.note_source(source)
 
-    def attempts(self) -> dict[str, Attempt]:
-        """Return the last attempt of each step."""
-        return self.journal.attempts(self.run_id)
-
     def fingerprint(
         self, step: Step, body: Body, record: StepRecord | None
     ) -> Fingerprint:
@@ -286,6 +284,7 @@ class Session:
             return found
         return replace(
             found,
+            sharing=self.sharing(body, record.contents.bound),
             inputs=explained(
                 record.fingerprint.inputs, found.inputs, self.survey.left(record)
             ),
@@ -311,6 +310,7 @@ class Session:
 
     def bind(self, record: StepRecord, restored: Restored) -> Callable[[], None]:
         """Bind a checkpoint's names; return what takes it back."""
+        self._taken = None
         touched = {*restored.values, *record.contents.deleted}
         before = {n: self.names.get(n, variables.MISSING) for n in touched}
         for name, value in restored.values.items():
@@ -334,14 +334,16 @@ class Session:
                 self.shell.run_line_magic(name, line)
         ambient.restore(restored.around)
         self.seeding.mark(record.seeded)
-        self.inputs.forget_names([*record.contents.bound, *record.contents.deleted])
-        for name in restored.values:
-            known = record.contents.values.get(name)
-            if known is not None:
-                again = _once_more(self.checkpoints, record, name)
-                self.inputs.remember(name, known, again)
+        self._remember(record)
         self.replay(restored.outputs, restored.result)
         self.stillness.settle()
+
+    def _remember(self, record: StepRecord) -> None:
+        """Take the digests of a step's names from its record."""
+        self.inputs.forget_names([*record.contents.bound, *record.contents.deleted])
+        for name, value in record.contents.values.items():
+            again = _once_more(self.checkpoints, record, name)
+            self.inputs.remember(name, value, again)
 
     def replay(self, outputs: bytes, result: Any = variables.MISSING) -> None:
         """Show recorded outputs again, and bind ``_`` and ``Out``."""
@@ -367,10 +369,7 @@ class Session:
         self, record: StepRecord, snapshot: snapshots.Snapshot | None
     ) -> None:
         """Take note of a step that is recorded."""
-        self.inputs.forget_names([*record.contents.bound, *record.contents.deleted])
-        for name, value in record.contents.values.items():
-            again = _once_more(self.checkpoints, record, name)
-            self.inputs.remember(name, value, again)
+        self._remember(record)
         self.seeding.mark(record.seeded)
         self.stillness.settle(snapshot)
         self.finish_if_done()

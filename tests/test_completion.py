@@ -82,3 +82,75 @@ def test_comprehension_has_its_targets_for_itself(
         notebook.run(f"x = {x}")
         notebook.run(f"%%step a\nmade = {made}")
     assert notebook.decision("a") == decision
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "change", "check"),
+    [
+        ("x = [1]", "x = [1]; y = x", "x.append(2)", "y is x and y == [1, 2]"),
+        ("x = [1]", "x = [1]; y = {'k': x}", "x += [2]", "y == {'k': [1, 2]}"),
+        ("x = [1]; y = x", "x = [1]; y = [1]", "x.append(2)", "y == [1]"),
+        ("x = [1]", "x = [1]; y = x", "z = {'k': x}", "z['k'] is y is x"),
+        (
+            "import numpy as np; x = np.zeros(3)",
+            "import numpy as np; x = np.zeros(3); y = x[1:]",
+            "x[1] = 7",
+            "y[0] == 7",
+        ),
+    ],
+    ids=["alias", "holder", "no more", "new holder", "view"],
+)
+def test_step_runs_again_where_other_names_share_what_it_changes(
+    first: str, later: str, change: str, check: str, notebook: Notebook
+) -> None:
+    cell = f"%%step a\n{change}"
+    notebook.run(first)
+    notebook.run(cell)
+    notebook.restart()
+    for decision in ("Run", "Skip"):
+        notebook.run(later)
+        notebook.run(cell)
+        assert notebook.decision("a") == decision
+        assert eval(check, notebook.names)  # noqa: S307 - of the table above
+        notebook.restart()
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "change"),
+    [
+        ("x = [1]", "x = [1]; y = [1]", "x.append(2)"),
+        ("x = [1]", "x = [1]; y = x", "x = [3]"),
+        ("x = [1]; y = x", "x = [1]; y = x", "x.append(2)"),
+    ],
+    ids=["equal", "bound anew", "as before"],
+)
+def test_step_is_skipped_where_names_share_nothing_new_of_what_it_changes(
+    first: str, later: str, change: str, notebook: Notebook
+) -> None:
+    cell = f"%%step a\n{change}"
+    notebook.run(first)
+    notebook.run(cell)
+    notebook.restart()
+    notebook.run(later)
+    notebook.run(cell)
+    assert notebook.decision("a") == "Skip"
+
+
+def test_names_of_cells_below_are_no_names_of_a_step_that_runs_again_above_them(
+    notebook: Notebook,
+) -> None:
+    load, labels = (
+        "%%step load\norders = [[1]]",
+        "%%step labels\nfor order in orders: 0",
+    )
+    notebook.run(load)
+    notebook.run(labels)
+    notebook.run("part = orders")
+    edited = load.replace("[[1]]", "[[2]]")
+    notebook.run(edited)
+    assert notebook.journal.steps(notebook.session.run_id)["load"].contents.bound == (
+        "orders",
+    )
+    notebook.restart()
+    notebook.run(edited)
+    assert notebook.decision("load") == "Skip"

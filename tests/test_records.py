@@ -36,6 +36,7 @@ FINGERPRINT = Fingerprint(
     code="c",
     options="o",
     inputs={"x": "1"},
+    sharing={"x, y": "shared"},
     modules={"m": "2"},
     files={"f.csv": ""},
     environment={"HOME": "h"},

@@ -14,6 +14,7 @@ FULL = Fingerprint(
     code="c",
     options="o",
     inputs={"x": "1"},
+    sharing={"x, y": "shared"},
     modules={"m": "1"},
     files={"f": "1"},
     folders={"d": ("a", "b")},

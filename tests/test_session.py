@@ -392,7 +392,7 @@ def test_file_of_an_earlier_step_is_claimed_before_it_is_changed(
     assert claimed == []
     notebook.run("%%step b\n" + write_log.format("2") + "\n" + write_log.format("3"))
     assert claimed == [("log.txt", "1")]
-    attempts = notebook.session.attempts()
+    attempts = notebook.journal.attempts(notebook.session.run_id)
     assert attempts["b"].writes == ("log.txt",)
     notebook.run("%%step a\n" + write_log.format("1"))
     assert notebook.decision("a") == "Skip"

@@ -185,7 +185,7 @@ def test_each_step_records_where_it_ran(notebook: Notebook, repository: Path) ->
     (repository / "code.py").write_text("x = 2\n")
     notebook.session.ground._until = 0.0
     notebook.run("%%step b\ny = 1")
-    attempts = notebook.session.attempts()
+    attempts = notebook.journal.attempts(notebook.session.run_id)
     first, second = attempts["a"].worktree, attempts["b"].worktree
     assert first is not None
     assert second is not None

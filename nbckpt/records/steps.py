@@ -46,6 +46,8 @@ class Fingerprint(Record):
     options: str = ""
     inputs: dict[str, str] = field(default_factory=dict)
     """Name → digest of its value; functions and classes by definition."""
+    sharing: dict[str, str] = field(default_factory=dict)
+    """Variables, joined by commas, that share objects of which the step changes some."""
     modules: dict[str, str] = field(default_factory=dict)
     """Local module → digest of its source."""
     files: dict[str, str] = field(default_factory=dict)

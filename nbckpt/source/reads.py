@@ -192,23 +192,23 @@ class _Flow(ast.NodeVisitor):
         for target in node.targets:
             self.visit(target)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Take an annotated assignment: value first."""
+    def visit_AnnAssign(self, node: ast.AnnAssign | ast.NamedExpr) -> None:
+        """Take an annotated assignment, or one in an expression: value first."""
         if node.value is not None:
             self.visit(node.value)
             self.visit(node.target)
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        """Take an assignment expression: value first."""
-        self.visit(node.value)
-        self.visit(node.target)
+    visit_NamedExpr = visit_AnnAssign
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Take ``x += y``, which reads x."""
         self.visit(node.value)
         if isinstance(node.target, ast.Name):
+            # Not bound for sure: a list stays the same object, under all its names.
             self._read([node.target.id])
-        self.visit(node.target)
+            self.found.assigned.add(node.target.id)
+        else:
+            self.visit(node.target)
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
         """Take a loop, whose body may run not at all."""

@@ -114,7 +114,9 @@ def take(
     return snapshot
 
 
-def without(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
+def without(
+    snapshot: Snapshot, names: Iterable[str], values: Namespace, namespace: Namespace
+) -> Snapshot:
     """Return a snapshot as if names had not been there.
 
     Parameters
@@ -123,6 +125,8 @@ def without(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
         Before a step's body.
     names : iterable of str
         Names that the body binds: they are its own, also where the value is equal.
+    values, namespace : dict
+        As for `take`, of which it is the snapshot.
 
     Returns
     -------
@@ -130,11 +134,38 @@ def without(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
         What is taken against it holds these names as new.
     """
     left_out = set(names)
-    return replace(
-        snapshot,
-        parts={n: part for n, part in snapshot.parts.items() if n not in left_out},
-        components={g: d for g, d in snapshot.components.items() if not g & left_out},
-    )
+    parts = {n: part for n, part in snapshot.parts.items() if n not in left_out}
+    kept = {g: d for g, d in snapshot.components.items() if not g & left_out}
+    rests = [g - left_out for g in snapshot.components.keys() - kept.keys()]
+    if any(len(rest) > 1 for rest in rests):
+        # What still belongs together, and was not digested so, need not change.
+        return take({name: values[name] for name in parts}, namespace)
+    alone = {rest: parts[next(iter(rest))].digest for rest in rests if rest}
+    return replace(snapshot, parts=parts, components=kept | alone)
+
+
+def sharing(snapshot: Snapshot, names: Iterable[str], own: set[str]) -> dict[str, str]:
+    """Return which variables share objects with some.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        Before a step's body.
+    names : iterable of str
+        Names that the body changes in place: so does it what shares objects with them.
+    own : set of str
+        Names that the body binds, and may have left in this kernel before.
+
+    Returns
+    -------
+    dict
+        The names of each group, as a part of a fingerprint.
+    """
+    changed = set(names)
+    own = own - changed
+    groups = [group - own for group in snapshot.components if group & changed]
+    named = [sorted(name for name in group if "." not in name) for group in groups]
+    return {", ".join(group): "shared" for group in named if len(group) > 1}
 
 
 def digests(values: Namespace, namespace: Namespace) -> dict[str, str]:

@@ -42,7 +42,7 @@ def time_steps(_: str, folder: Path, scale: float) -> Seconds:
     cells = [f"%%step t{number}\nx_{number} = 1" for number in range(count)]
     runs = [shell.run(cell) for cell in cells]
     skips = [shell.run(cell) for cell in cells]
-    assert len(shell.session.attempts()) == count + 1
+    assert len(shell.session.journal.attempts(shell.session.run_id)) == count + 1
     shell.close()
     found = {"bare": bare, "loaded": loaded, "commit": commit}
     found |= {"run": runs, "run_last": runs[-count // 4 :]}

@@ -292,6 +292,9 @@ class _Oracle:
     def _other_doubts(self, step: Outlined, record: StepRecord) -> Iterator[str]:
         """Yield what only the kernel can tell of a step."""
         yield from self._differences_here(record)
+        in_place = sorted({*record.contents.bound} - set(step.bound))
+        if in_place and not self._is_steady(step.planned):
+            yield f"what shares objects with {in_place[0]!r}: the plain cells changed"
         drawn = sorted(record.drawn)
         if drawn and any(map(self._may_draw, self._moving)):
             yield f"random stream {drawn[0]!r} may stand elsewhere"
