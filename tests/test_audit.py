@@ -307,6 +307,12 @@ def test_each_form_shows_what_an_auditor_asks_for(
     assert word in form(audited.title_of(data), audited.sections(data))
 
 
+def test_what_is_told_of_the_run_stands_in_two_columns(data: Any) -> None:
+    found = audited.sections(data)
+    assert "<td>notebook</td><td>/jobs/etl.ipynb</td>" in documents.page("t", found)
+    assert "\nnotebook  /jobs/etl.ipynb\n" in documents.text("t", found)
+
+
 def test_answer_inside_a_record_says_when_for_people(data: Any) -> None:
     shown = audited.records_table(data["records"]["effect"])
     assert f'"at": "{moment(7.0)}"' in shown.rows[0][2]

@@ -29,7 +29,8 @@ class Seen(HTMLParser):
         self.feed(content)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags += [tag, *(name for name, _ in attrs)]
+        # A long cell has a class of its own.
+        self.tags += [tag, *(name for name, value in attrs if value != "long")]
         self._open = tag
         if tag in {"td", "th"}:
             self.cells.append("")

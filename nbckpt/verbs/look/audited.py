@@ -41,7 +41,7 @@ def sections(data: Audit) -> list[Section]:
         For `nbckpt.verbs.forms.documents`.
     """
     return [
-        Section("Run", _run(data)),
+        Section("Run", [_run(data)]),
         Section("Steps", [_steps(data["steps"])] if data["steps"] else []),
         _timeline(data),
         Section("Evidence", _evidence(data["steps"])),
@@ -58,22 +58,23 @@ def _kinds(data: Audit) -> list[tuple[str, list[dict[str, Any]]]]:
     return [(k, data["records"][k]) for k in order if data["records"].get(k)]
 
 
-def _run(data: Audit) -> list[str]:
-    """Return the lines about the run as a whole."""
+def _run(data: Audit) -> Table:
+    """Return what is told of the run as a whole."""
     versions = ", ".join(f"{k} {v or 'none'}" for k, v in data["versions"].items())
     chain = data["chain"]
     verdict = "not read again (--verify does)"
     if chain["verified"]:
         verdict = f"BROKEN: {chain['broken']}" if chain["broken"] else "whole"
-    return [
-        f"run       {data['run']}",
-        f"state     {data['state']}",
-        f"notebook  {data['notebook'] or 'unknown'}",
-        f"begun     {moment(data['created_at'])}",
-        f"audited   {moment(data['audited_at'])}",
-        f"versions  {versions}",
-        f"history   {chain['lines']} lines, {verdict}, head {chain['head'] or '-'}",
+    told = f"{chain['lines']} lines, {verdict}, head {chain['head'] or '-'}"
+    rows = [
+        ("state", data["state"]),
+        ("notebook", data["notebook"] or "unknown"),
+        ("begun", moment(data["created_at"])),
+        ("audited", moment(data["audited_at"])),
+        ("versions", versions),
+        ("history", told),
     ]
+    return Table(("run", data["run"]), rows)
 
 
 def _steps(steps: list[AuditedStep]) -> Table:
