@@ -347,8 +347,8 @@ class Session:
 
     def replay(self, outputs: bytes, result: Any = variables.MISSING) -> None:
         """Show recorded outputs again, and bind ``_`` and ``Out``."""
-        if self.silent:
-            return
+        if self.silent and hasattr(self.shell, "kernel"):
+            return  # a terminal prints all the same
         replay(self.shell, outputs)
         if result is not variables.MISSING:
             self.shell.displayhook.update_user_ns(result)

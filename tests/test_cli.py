@@ -378,3 +378,8 @@ def test_looking_imports_nothing_heavy_and_never_unpickles(folder: Path) -> None
         check=True,
     )
     assert found.stdout.endswith("heavy: []\n")
+
+
+def test_package_is_the_command_too() -> None:
+    told = subprocess.check_output([sys.executable, "-m", "nbckpt", "--version"])
+    assert told.startswith(b"nbckpt, version")

@@ -420,14 +420,21 @@ def test_skipped_step_shows_its_outputs_and_result_again(notebook: Notebook) -> 
     assert notebook.names["_"] is notebook.names["x"]
 
 
-def test_silent_execution_restores_and_shows_nothing(notebook: Notebook) -> None:
-    notebook.run("%%step a\nprint('shown')\nx = 7\nx")
+@pytest.mark.parametrize(("is_kernel", "shown"), [(True, ""), (False, "shown\n")])
+def test_silent_execution_restores_and_shows_what_the_body_would_have(
+    notebook: Notebook, is_kernel: bool, shown: str
+) -> None:
+    """A kernel sends nothing then; ``ipython file.ipy`` in a terminal prints."""
+    cell = "%%step a\nprint('shown')\nx = 7\nx"
+    notebook.shell.run_cell(cell, silent=True)
     notebook.restart()
     notebook.shown()
-    notebook.shell.run_cell("%%step a\nprint('shown')\nx = 7\nx", silent=True)
+    if is_kernel:
+        notebook.shell.kernel = object()
+    notebook.shell.run_cell(cell, silent=True)
     assert notebook.decision("a") == "Skip"
     assert notebook.names["x"] == 7
-    assert notebook.shown() == ""
+    assert notebook.shown() == shown
 
 
 def test_values_that_are_taken_back_are_those_that_stood_there(

@@ -188,7 +188,7 @@ def test_file_of_ipython_is_one_cell_and_so_one_step(tmp_path: Path) -> None:
     file = tmp_path / "job.ipy"
     file.write_text("%%step one\na = 10\nprint('a is', a)\n")
     for _ in range(2):
-        call(tmp_path, *command)
+        assert "a is 10" in call(tmp_path, *command)
     assert events(tmp_path)["notebook-1", "one", "completed"] == 1
     assert events(tmp_path)["notebook-1", "one", "skipped"] == 1
     file.write_text("a = 1\n%%step two\nb = 2\n")
