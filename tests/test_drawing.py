@@ -7,12 +7,12 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from nbckpt.verbs.forms import drawing
 from nbckpt.verbs.forms.pages import Table, Tree, plain
 
 if TYPE_CHECKING:
-    import pytest
-
     from nbckpt.verbs.forms.pages import Page
 
 PAGE: Page = [
@@ -74,6 +74,25 @@ def test_branches_stand_below_their_line_with_guides(
     assert tree[table + 1].startswith("│   └── file")
     assert tree[table + 2].startswith("│       ───")
     assert tree[-1] == "        and more"
+
+
+@pytest.mark.parametrize(
+    ("cells", "whole"),
+    [
+        (("etl-1", "2026-11-30 07:20:39", "/deep" * 20), "2026-11-30 07:20:39"),
+        (("etl-1", "2026-11-30 07:20:39", *("/deep" * 20,) * 3), "2026-11-30   /deep"),
+        (("0.19 s", "waiting for a human", *("/deep" * 20,) * 3), "0.19 s   waiting"),
+        (("etl-1 is one",) * 10, ""),
+    ],
+)
+def test_long_cells_give_way_and_times_and_words_stay_whole(
+    monkeypatch: pytest.MonkeyPatch, cells: tuple[str, ...], whole: str
+) -> None:
+    table = Table(tuple("h" * len(cells)), [cells])
+    monkeypatch.setattr("tests.test_drawing.PAGE", [table, Tree("t", [table])])
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", answered(monkeypatch))
+    assert whole in shown
+    assert max(map(len, shown.splitlines())) <= 60
 
 
 def test_command_in_a_line_of_its_own_is_one_line(

@@ -15,7 +15,7 @@ from nbckpt.runs.opening import open_run
 from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
-from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.forms.pages import Table, Tree, plain
 from nbckpt.verbs.look.timeline import (
     SHOWN,
     timeline,
@@ -128,11 +128,29 @@ def test_table_has_a_line_for_each_entry() -> None:
     data = a_timeline(STARTED, DONE, event(15, "started", "fit"), failed)
     lines = plain(timeline_page(data)).splitlines()
     assert lines[0] == "run etl-1: interrupted, sessions: 1"
-    assert [line.split()[3:5] for line in lines[3:]] == [
+    assert lines[1].startswith("  session 1, ")
+    assert [line.split()[1:3] for line in lines[3:]] == [
         ["load", "completed"],
         ["fit", "failed"],
     ]
     assert lines[-1].endswith("ValueError: no")
+
+
+def test_each_session_has_a_table_in_which_another_day_is_told() -> None:
+    late = event(200_000, "started", "fit"), event(200_001, "completed", "fit")
+    data = a_timeline(STARTED, DONE, event(20, "taken"), *late)
+    (tree,) = timeline_page(data)
+    assert isinstance(tree, Tree)
+    first, second = tree.branches
+    assert isinstance(first, Tree)
+    assert isinstance(second, Tree)
+    assert second.text.startswith("session 2, 1970-01-03 ")
+    (table,) = first.branches
+    assert isinstance(table, Table)
+    assert len(table.rows[0][0]) == len("00:00:10")
+    data["entries"][1]["session"] = 1
+    (tree,) = timeline_page(data)
+    assert "  1970-01-03 " in plain([tree])
 
 
 def test_timeline_of_a_run_without_steps_says_so() -> None:

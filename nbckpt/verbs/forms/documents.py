@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING
 
-from nbckpt.verbs.forms.pages import Page, Part, Tree, as_html, plain, printable
+from nbckpt.verbs.forms.pages import Page, Part, Table, Tree, as_html, plain, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -197,14 +197,20 @@ def fragment(part: Part) -> str:
     if isinstance(part, str):
         return f"<p>{as_html(part)}</p>"
     if isinstance(part, Tree):
-        leaves = "".join(f"<li>{fragment(branch)}</li>\n" for branch in part.branches)
-        return f"<p>{as_html(part.text)}</p>\n<ul>\n{leaves}</ul>"
+        items = "\n".join(map(_item, part.branches))
+        return f"<p>{as_html(part.text)}</p>\n<ul>\n{items}\n</ul>"
     head = "".join(f'<th scope="col">{as_html(name)}</th>' for name in part.head)
     rows = "\n".join(f"<tr>{''.join(map(_data, row))}</tr>" for row in part.rows)
     return (
         f'<div class="wide" tabindex="0">\n<table>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody>\n</table>\n</div>"
     )
+
+
+def _item(branch: Part) -> str:
+    """Return a branch as an item of a list; a table needs no bullet."""
+    style = ' style="list-style: none"' if isinstance(branch, Table) else ""
+    return f"<li{style}>{fragment(branch)}</li>"
 
 
 def _data(cell: str) -> str:

@@ -25,6 +25,11 @@ STYLES = {
     "not ok": "red", "stop": "red",
 }  # fmt: skip
 
+WHOLE = ((20, 12), (8, 12), (8, 8), (0, 4))
+"""Letters of what stays in one line, and of words in what does not: the first that fit."""
+GAP, GUIDE = 3, 4
+"""Letters between two columns, and of a branch's guide."""
+
 
 def answer(data: Any, page: Callable[[Any], Page], *, as_json: bool) -> None:
     """Print an answer; plain text when `is_drawn` says so.
@@ -71,21 +76,21 @@ def _draw(page: Page) -> None:
             # The terminal wraps it: a long command is copied as one line.
             console.print(_written(part), soft_wrap=True)
         elif isinstance(part, Table):
-            console.print(_boxed(part, edge=True))
+            console.print(_boxed(part, console.width, edge=True))
         else:
-            console.print(_node(part))
+            console.print(_node(part, console.width))
 
 
-def _node(part: Part) -> DrawnTree:
+def _node(part: Part, width: int) -> DrawnTree:
     """Return a part of a page as a tree, or as a leaf of one."""
     from rich.tree import Tree as Drawn
 
     if isinstance(part, Table):
-        return Drawn(_boxed(part, edge=False))
+        return Drawn(_boxed(part, width, edge=False))
     if isinstance(part, str):
         return Drawn(_written(part))
     node = Drawn(_written(part.text), guide_style="dim")
-    node.children += map(_node, part.branches)
+    node.children += (_node(branch, width - GUIDE) for branch in part.branches)
     return node
 
 
@@ -96,15 +101,50 @@ def _written(text: str) -> Text:
     return Text(printable(text), style=STYLES.get(text, ""), overflow="fold")
 
 
-def _boxed(table: Table, *, edge: bool) -> DrawnTable:
+def _boxed(table: Table, width: int, *, edge: bool) -> DrawnTable:
     """Return a table as a terminal draws it."""
     from rich import box
     from rich.table import Column
     from rich.table import Table as Drawn
 
     # A path or an error that is too long goes on in the next line, whole.
-    columns = (Column(name, overflow="fold") for name in table.head)
+    columns = [
+        Column(name, overflow="fold", width=letters)
+        for name, letters in zip(
+            table.head, _widths(table, width - 2 * edge), strict=True
+        )
+    ]
     drawn = Drawn(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=edge)
     for row in table.rows:
         drawn.add_row(*map(_written, row))
     return drawn
+
+
+def _widths(table: Table, width: int) -> list[int]:
+    """Return how wide columns are: the long ones give way, words last."""
+    from rich.cells import cell_len
+
+    columns = [
+        [printable(cell) for cell in column]
+        for column in zip(table.head, *table.rows, strict=True)
+    ]
+    found = [max(map(cell_len, column)) for column in columns]
+    words = [max(map(cell_len, " ".join(column).split())) for column in columns]
+    room = max(width - GAP * (len(found) - 1), len(found))
+    least = _least(found, words, room)
+    while sum(found) > room:
+        beyond = [letters - few for letters, few in zip(found, least, strict=True)]
+        found[beyond.index(max(beyond))] -= 1
+    return found
+
+
+def _least(whole: list[int], words: list[int], room: int) -> list[int]:
+    """Return how narrow columns may become: times and names stay whole if they can."""
+    for short, longest in WHOLE:
+        least = [
+            letters if letters <= short else min(word, longest)
+            for letters, word in zip(whole, words, strict=True)
+        ]
+        if sum(least) <= room:
+            return least
+    return [1] * len(whole)

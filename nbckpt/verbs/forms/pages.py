@@ -218,6 +218,22 @@ def moment(at: float) -> str:
     return local(at) if at else "unknown"
 
 
+def first_sentence(text: str) -> str:
+    """Return what is wrong without what to do, which ``nbckpt explain`` tells.
+
+    Parameters
+    ----------
+    text : str
+        Of an error.
+
+    Examples
+    --------
+    >>> first_sentence("no such card: C. Ask the customer")
+    'no such card: C'
+    """
+    return re.split(r"\.\s|\n", text, maxsplit=1)[0]
+
+
 def listed(names: Sequence[str], limit: int = 6) -> str:
     """Return a list of names in one line.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from nbckpt.pictures import Bar, Chart, Lane, Picture, chart_picture
@@ -12,6 +11,7 @@ from nbckpt.verbs.forms.pages import (
     Part,
     Table,
     duration,
+    first_sentence,
     moment,
     size,
     state_word,
@@ -92,16 +92,11 @@ def _steps_table(steps: list[StepStatus]) -> Table:
             state_word(step["state"]),
             duration(step["seconds"]) if step["attempt"] else "-",
             str(step["attempt"] or "-"),
-            _first_sentence(step["error"]) or step["runs_again"],
+            first_sentence(step["error"]) or step["runs_again"],
         )
         for step in steps
     ]
     return Table(("#", "step", "state", "time", "attempt", "note"), rows)
-
-
-def _first_sentence(text: str) -> str:
-    """Return what is wrong without what to do, which `explain` tells."""
-    return re.split(r"\.\s|\n", text, maxsplit=1)[0]
 
 
 def runs_page(data: list[RunLine]) -> Page:

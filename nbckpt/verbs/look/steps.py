@@ -315,7 +315,9 @@ def _decided(decision: dict[str, Any]) -> tuple[str, ...]:
 
 def _happened(event: dict[str, Any]) -> tuple[str, ...]:
     """Return the row of a line of the history."""
-    said = filter(None, (event["detail"].get("effect"), event["reason"]))
+    detail = event["detail"]
+    name = detail.get("effect") or detail.get("name")
+    said = filter(None, (name, event["reason"]))
     took = duration(event["seconds"])
     return moment(event["at"]), event["kind"], took, ": ".join(said) or "-"
 

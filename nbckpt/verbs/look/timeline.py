@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, TypedDict
 from nbckpt.pictures import Bar, Chart, Lane, Picture, chart_picture
 from nbckpt.pictures.lanes import round_length
 from nbckpt.verbs.finding.opening import step_names
-from nbckpt.verbs.forms.pages import Page, Table, duration, moment
+from nbckpt.verbs.forms.pages import (
+    Page,
+    Table,
+    Tree,
+    duration,
+    first_sentence,
+    moment,
+)
 from nbckpt.verbs.standing.status import line
 
 if TYPE_CHECKING:
@@ -205,23 +212,32 @@ def timeline_page(data: Timeline) -> Page:
     Returns
     -------
     Page
-        One line for each entry.
+        A table for each session.
     """
     head = f"run {data['run']}: {data['state']}, sessions: {data['sessions']}"
+    sessions: dict[int, list[TimelineEntry]] = {}
+    for entry in data["entries"]:
+        sessions.setdefault(entry["session"], []).append(entry)
+    branches = [_session(*session) for session in sessions.items()]
+    return [Tree(head, branches or ["no step was begun yet"])]
+
+
+def _session(number: int, entries: list[TimelineEntry]) -> Tree:
+    """Return the entries of a session; the date stands where it is another."""
+    begin = moment(entries[0]["begin"])
+    day = begin.partition(" ")[0]
     rows = [
         (
-            str(entry["session"]),
-            moment(entry["begin"]),
+            moment(entry["begin"]).removeprefix(f"{day} "),
             entry["step"],
             entry["what"],
             _time(entry),
-            entry["reason"].partition("\n")[0] or "-",
+            first_sentence(entry["reason"]) or "-",
         )
-        for entry in data["entries"]
+        for entry in entries
     ]
-    if not rows:
-        return [head, "no step was begun yet"]
-    return [head, "", Table(("session", "when", "step", "what", "time", "why"), rows)]
+    table = Table(("when", "step", "what", "time", "why"), rows)
+    return Tree(f"session {number}, {begin}", [table])
 
 
 def _time(entry: TimelineEntry) -> str:
