@@ -243,8 +243,18 @@ def _fingerprint(
         modules={**modules, **found.modules},
         versions={**versions, **found.versions},
         files=files_read(found, touched, session.paths),
+        environment=found.environment | _variables(running, touched, session),
         **touched.listings(session.paths),
         random=random | dict.fromkeys(sorted(own), SEEDED_BY_STEP),
+    )
+
+
+def _variables(running: Running, touched: Touched, session: Session) -> dict[str, str]:
+    """Return the digests of the environment variables that a body read as they were."""
+    before, ignored = running.around["environment"], running.step.ignore
+    read = touched.environment.items()
+    return session.inputs.variables(
+        {n: v for n, v in read if v == before.get(n) and n not in ignored}
     )
 
 

@@ -12,6 +12,7 @@ from nbckpt.codecs import Secrets
 from nbckpt.errors import BadNotebook
 from nbckpt.inputs.claims import Claims
 from nbckpt.inputs.fingerprint import Body, Inputs
+from nbckpt.inputs.imported import Imported
 from nbckpt.inputs.proofs import Paths
 from nbckpt.inputs.survey import Survey
 from nbckpt.inputs.watch import Touched, Watch
@@ -58,8 +59,9 @@ class Session:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.namespace: dict[str, Any] = shell.user_ns
-        self.names = Names(self.namespace)
         self.identity = identify(self.namespace)
+        self.imported = Imported(Paths(self.identity.base))
+        self.names = Names(self.namespace, self.imported.noticing)
         self.wish = wish_of_environment()
         self._started = Wish()
         self._leases: Leases | None = None
@@ -134,7 +136,7 @@ class Session:
             self.store, run.run_id, self._hold.token, self._hold.guard
         )
         self.paths = Paths(self.identity.base)
-        self.inputs = Inputs(self.names, self.paths, self.store.secret)
+        self.inputs = Inputs(self.names, self.paths, self.store.secret, self.imported)
         self.checkpoints = Checkpoints(self.store, self.namespace)
         self.recorder = Recorder(self.shell, self.store.folder / "spill")
         self.claims = Claims(self.journal)
@@ -242,9 +244,8 @@ class Session:
 
     def snapshot(self) -> snapshots.Snapshot:
         """Return the namespace as it is before a body, taken once for each step."""
-        if self._taken is None:
-            found = self._left()
-            self._taken = found or snapshots.take(self.values(), self.namespace)
+        self._taken = self._taken or self._left()
+        self._taken = self._taken or snapshots.take(self.values(), self.namespace)
         return self._taken
 
     def sharing(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nbckpt.inputs.fingerprint import Body, Inputs
+from nbckpt.inputs.imported import Imported
 from nbckpt.inputs.proofs import Paths
 from nbckpt.plan import read_step
 from nbckpt.source.cells import parse_body
@@ -28,7 +29,9 @@ class Desk:
     def __init__(self, base: Path) -> None:
         self.paths = Paths(base)
         self.namespace: dict[str, Any] = {"__name__": "__main__", "np": np}
-        self.inputs = Inputs(Names(self.namespace), self.paths, Secret(b"s" * 32))
+        self.inputs = Inputs(
+            Names(self.namespace), self.paths, Secret(b"s" * 32), Imported(self.paths)
+        )
 
     def run(self, source: str) -> None:
         exec(source, self.namespace)  # noqa: S102 - a plain cell
@@ -185,7 +188,7 @@ def test_source_of_local_modules_counts_also_through_others(
     before = desk.print("f()").modules
     assert set(before) == {"h6_local", "h6_deep"}
     path = local_module.with_name(f"{name}.py")
-    path.write_text(path.read_text() + "# changed\n")
+    path.write_text(path.read_text() + "changed = 1\n")
     after = desk.print("f()").modules
     assert {n for n in before if before[n] != after[n]} == {name}
 

@@ -10,11 +10,11 @@ import types
 import weakref
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
 from nbckpt.codecs import Canonical, asked
+from nbckpt.inputs.localmodules import sources
 from nbckpt.inputs.proofs import Paths, refuse_elsewhere
 from nbckpt.records import Fingerprint, Value
 from nbckpt.source.carried import carried
@@ -25,6 +25,7 @@ from nbckpt.state.modulestate import OWN, Names, home, is_own_module
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from nbckpt.inputs.imported import Imported
     from nbckpt.plan import Step
     from nbckpt.trust import Secret
 
@@ -76,11 +77,14 @@ class Inputs:
         Names of files.
     secret : Secret
         Keys the digests of environment variables.
+    imported : Imported
+        What modules read when they were imported.
     """
 
     names: Names
     paths: Paths
     secret: Secret
+    imported: Imported
     _known: dict[str, Value] = field(default_factory=dict)
     _recorded: dict[str, _Recorded] = field(default_factory=dict)
 
@@ -173,16 +177,17 @@ class Inputs:
             )
         values = {name: self.value(name) for name in sorted(names)}
         modules = self._modules(body.reads.modules, values)
+        local = sources(modules)
+        modules |= local.keys()
         values |= self._state(step, modules)
         return Fingerprint(
             code=body.code,
             options=step.options_fingerprint,
             inputs={name: value.digest for name, value in values.items()},
-            modules={
-                name: _source_digest(name) for name in modules if is_own_module(name)
-            },
-            files=self._files(step, recorded),
-            environment=self._environment(step, body, values),
+            modules=local,
+            files=self._files(step, recorded) | self.imported.files(local),
+            environment=self._environment(step, body, values, recorded)
+            | self.variables(self.imported.environment(local)),
             versions=_versions(modules),
             unknown=self._unknown(step, values),
         )
@@ -253,8 +258,8 @@ class Inputs:
             Local module → digest of its source; package → version.
         """
         modules = self._modules((), {name: self.value(name) for name in names})
-        local = {name: _source_digest(name) for name in modules if is_own_module(name)}
-        return local, _versions(modules)
+        local = sources(modules)
+        return local, _versions(modules | local.keys())
 
     def _modules(self, imported: Iterable[str], values: dict[str, Value]) -> set[str]:
         """Return the modules that a step rests on."""
@@ -263,13 +268,7 @@ class Inputs:
             found |= set(value.modules)
             if isinstance(self.names[name], types.ModuleType):
                 found.add(self.names[name].__name__)
-        queue, seen = set(found), set()
-        while queue:
-            name = queue.pop()
-            seen.add(name)
-            if is_own_module(name):
-                queue |= _uses(sys.modules[name]) - seen
-        return {name for name in seen if name.partition(".")[0] not in OWN}
+        return {name for name in found if name.partition(".")[0] not in OWN}
 
     def _files(self, step: Step, recorded: Fingerprint | None) -> dict[str, str]:
         """Return the digests of the files that a step reads."""
@@ -280,19 +279,39 @@ class Inputs:
         return {name: self.paths.digest(name) for name in sorted(names)}
 
     def _environment(
-        self, step: Step, body: Body, values: dict[str, Value]
+        self,
+        step: Step,
+        body: Body,
+        values: dict[str, Value],
+        recorded: Fingerprint | None,
     ) -> dict[str, str]:
-        """Return keyed digests of the environment variables that a step names."""
+        """Return keyed digests of the environment variables that a step reads."""
         names = set(step.env) | body.environment
         for name in values:
             code = asked(self.names[name], "__code__")
             if code is not None:
                 names |= environment_names(code)
-        found = {name: os.environ.get(name) for name in sorted(names)}
+        names = {name for name in names if name in os.environ or name.isupper()}
+        names |= recorded.environment.keys() if recorded else set()
+        names -= set(step.ignore)
+        return self.variables({name: os.environ.get(name) for name in sorted(names)})
+
+    def variables(self, values: dict[str, str | None]) -> dict[str, str]:
+        """Return the keyed digests of environment variables.
+
+        Parameters
+        ----------
+        values : dict
+            Name → value; None: it is not set.
+
+        Returns
+        -------
+        dict
+            Name → digest.
+        """
         return {
             name: "unset" if text is None else self.secret.keyed_digest(text)
-            for name, text in found.items()
-            if text is not None or name.isupper()
+            for name, text in values.items()
         }
 
 
@@ -319,26 +338,6 @@ def _digest(value: Any, namespace: Namespace) -> Value:
     canon = Canonical(value, namespace)
     reached, modules = tuple(sorted(canon.reached)), tuple(sorted(canon.modules))
     return Value(canon.digest, canon.unknown, reached, modules)
-
-
-def _uses(module: types.ModuleType) -> set[str]:
-    """Return the modules that a local module's names come from."""
-    found = set()
-    for value in list(vars(module).values()):
-        if isinstance(value, types.ModuleType):
-            found.add(value.__name__)
-        elif isinstance(value, (type, types.FunctionType)):
-            found.add(str(value.__module__))
-    return {name for name in found if is_own_module(name)}
-
-
-def _source_digest(name: str) -> str:
-    """Return the digest of a local module's source."""
-    path = Path(str(sys.modules[name].__file__))
-    try:
-        return keys.digest(path.read_bytes())
-    except OSError as error:
-        return f"unreadable: {error}"
 
 
 def _versions(modules: set[str]) -> dict[str, str]:

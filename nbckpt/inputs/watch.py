@@ -11,16 +11,17 @@ import os
 import sys
 import sysconfig
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.inputs import databases, folders
+from nbckpt.inputs import databases, environs, folders
 from nbckpt.inputs.proofs import ABSENT
 from nbckpt.runs import events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from types import FrameType
 
     from nbckpt.inputs.proofs import Paths
@@ -50,6 +51,8 @@ class Touched:
     """Folder that was made, moved or removed → whether it stood before."""
     opened: dict[str, str] = field(default_factory=dict)
     """Database that was opened → digest before."""
+    environment: dict[str, str | None] = field(default_factory=dict)
+    """Environment variable that was read → its value then, or None."""
 
     def lasting_folders(self, paths: Paths) -> tuple[str, ...]:
         """Return the folders that the step made, moved or removed for good.
@@ -133,20 +136,33 @@ class Watch:
         self._claim = claim
         self._ignored = _ignored_folders(paths.base, store)
         self._pid = os.getpid()
-        self._busy = threading.local()
         self.touched = Touched()
 
     def start(self) -> None:
-        """Begin to notice."""
-        if _audit not in _installed:
-            sys.addaudithook(_audit)
-            _installed.append(_audit)
-        _active[:] = [self]
+        """Begin to notice, and nobody else."""
+        _activate([self])
 
     def stop(self) -> Touched:
         """End, and return what was noticed."""
-        _active.clear()
+        _activate([])
+        self._finish()
         return self.touched
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Notice for a while, beside a step that may be running."""
+        others = list(_active)
+        _activate([*others, self])
+        try:
+            yield
+        finally:
+            _activate(others)
+            self._finish()
+
+    def _finish(self) -> None:
+        """Forget the variables if all were read: to hand them on, none is meant."""
+        if self.touched.environment.keys() >= set(os.environ):
+            self.touched.environment = {}
 
     def notice(
         self, event: str, arguments: tuple[Any, ...], frame: FrameType | None = None
@@ -162,13 +178,31 @@ class Watch:
         frame : frame, optional
             Where it happened.
         """
-        if os.getpid() != self._pid or getattr(self._busy, "now", False):
+        if os.getpid() != self._pid or getattr(_busy, "now", False):
             return
-        self._busy.now = True
+        _busy.now = True
         try:
             self._take(event, arguments, frame)
         finally:
-            self._busy.now = False
+            _busy.now = False
+
+    def notice_variable(
+        self, name: str, value: str | None, frame: FrameType | None
+    ) -> None:
+        """Take an environment variable that is read.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        value : str or None
+            Its value; None if it is not set.
+        frame : frame, optional
+            Where it is read: what libraries look up by themselves is no input.
+        """
+        file = environs.reader(frame)
+        if file and os.getpid() == self._pid and not file.startswith(self._ignored):
+            self.touched.environment.setdefault(name, value)
 
     def consider(self, values: Iterable[Any]) -> None:
         """Take databases that are open already as opened by the step.
@@ -281,16 +315,37 @@ class Watch:
 
 
 _active: list[Watch] = []
+_busy = threading.local()
+"""Set while an event is sorted: what we open ourselves is nobody's doing."""
 
 
 _installed: list[Any] = []
+
+
+def _activate(watches: list[Watch]) -> None:
+    """Have some watches on, and no others."""
+    if _audit not in _installed:
+        sys.addaudithook(_audit)
+        _installed.append(_audit)
+    _active[:] = watches
+    if watches:
+        environs.watch(_read_variable)
+    else:
+        environs.leave()
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     """Hand an event to the watch that is on."""
     if _active and event in events.EVENTS:
         frame = inspect.currentframe()
-        _active[0].notice(event, arguments, frame.f_back if frame else None)
+        for watch in _active:
+            watch.notice(event, arguments, frame.f_back if frame else None)
+
+
+def _read_variable(name: str, value: str | None, frame: FrameType | None) -> None:
+    """Hand an environment variable that is read to the watches that are on."""
+    for watch in _active:
+        watch.notice_variable(name, value, frame)
 
 
 def _ignored_folders(base: Path, store: Path) -> tuple[str, ...]:

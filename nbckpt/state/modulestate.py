@@ -13,6 +13,7 @@ import importlib.machinery
 import re
 import sys
 import types
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.codecs import is_local
@@ -20,13 +21,21 @@ from nbckpt.source.overrides import overridden
 from nbckpt.state.snapshots import digests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
     from importlib.machinery import ModuleSpec
+
+    Importing = Callable[[str], AbstractContextManager[None]]
 
 Namespace = dict[str, Any]
 OWN = {"nbckpt", "__main__", "__mp_main__", "IPython", "ipykernel"}
 DUNDER = re.compile(r"__\w+__")
 DEFINITIONS = (types.ModuleType, types.BuiltinFunctionType, type)
+
+
+def _alone(_: str) -> AbstractContextManager[None]:
+    """Put nothing around the making of a module."""
+    return nullcontext()
 
 
 class Names:
@@ -36,14 +45,18 @@ class Names:
     ----------
     namespace : dict
         The notebook's names.
+    importing : callable, optional
+        Called with the name of each module of the user's own; what it returns stands
+        around the making of the module.
 
     Notes
     -----
     State that only a closure, a default argument or a C extension holds is not seen.
     """
 
-    def __init__(self, namespace: Namespace) -> None:
+    def __init__(self, namespace: Namespace, importing: Importing = _alone) -> None:
         self.namespace = namespace
+        self._importing = importing
         self._imported: dict[str, dict[str, str]] = {}
         self._known: set[str] = set()
         self._own: set[str] = set()
@@ -72,7 +85,8 @@ class Names:
         execute = loader.exec_module
 
         def exec_module(module: types.ModuleType) -> None:
-            execute(module)
+            with self._importing(name):
+                execute(module)
             self._imported[name] = digests(_state(name, module), self.namespace)
 
         loader.exec_module = exec_module

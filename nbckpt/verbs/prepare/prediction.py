@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from nbckpt import keys
 from nbckpt.codecs import Canonical
+from nbckpt.inputs.localmodules import source_digest
 from nbckpt.inputs.proofs import Paths, Writers
 from nbckpt.records import Fingerprint, Mark, PlannedStep, StepRecord
 from nbckpt.resume import Run, Situation, Stop, decide
@@ -286,7 +286,7 @@ class _Oracle:
             if source is None:
                 doubts.append(f"module {name!r} is not in the notebook's folder")
             else:
-                found[name] = keys.digest(source.read_bytes())
+                found[name] = source_digest(source)
         return found
 
     def _other_doubts(self, step: Outlined, record: StepRecord) -> Iterator[str]:
