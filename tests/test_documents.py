@@ -30,7 +30,7 @@ class Seen(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         # A long cell has a class of its own.
-        self.tags += [tag, *(name for name, value in attrs if value != "long")]
+        self.tags += [tag, *(name for name, value in attrs if value != "nbckpt-long")]
         self._open = tag
         if tag in {"td", "th"}:
             self.cells.append("")

@@ -12,6 +12,7 @@ from nbckpt import cli
 from nbckpt.errors import BadStep, NotFound
 from nbckpt.pictures import Picture
 from nbckpt.verbs import in_notebook
+from nbckpt.verbs.forms.documents import CELLS
 from nbckpt.verbs.forms.pages import Table, plain
 from nbckpt.verbs.forms.showing import Shown
 from nbckpt.verbs.look.overview import runs_page, runs_picture
@@ -57,6 +58,7 @@ def test_front_end_gets_the_picture_and_the_same_table_as_text() -> None:
     found = SHOWN._repr_mimebundle_()
     assert found["text/plain"] == "line <b>\n\nx\n<i>"
     assert found["text/html"].count("<svg") == 1
+    assert CELLS in found["text/html"]
     assert "<td>&lt;i&gt;</td>" in found["text/html"]
     assert "line &lt;b&gt;" in found["text/html"]
     assert "<script" not in found["text/html"]

@@ -31,6 +31,14 @@ said_{0} = nbckpt.ask("Go on with {0}?", ["approve", "reject"], name="{0}")
 print("they said", said_{0})"""
 PANEL = "section.nbckpt"
 LOST = "Error displaying widget"
+BROKEN = """() =>
+  [...document.querySelectorAll('th, td')].filter(cell => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    const lines = new Set([...range.getClientRects()].map(box => box.top));
+    return lines.size > 1 && !/\\s|\\S{33}/.test(cell.textContent);
+  }).map(cell => cell.textContent)"""
+"""Cells of one word, not longer than a digest, that stand in several lines."""
 
 
 def findings(page: NotebookPage, place: str = PANEL) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from nbckpt import cli
 from tests.browser.conftest import SHOTS
+from tests.browser.panels import BROKEN
 from tests.notebook import opened
 
 if TYPE_CHECKING:
@@ -37,14 +38,6 @@ nbckpt.unknown("is 9E the carrier that was EV?")
 raise RuntimeError("<b>no</b> answer from " + "x" * 200)"""
 PAGES = ("audit", "timeline", "graph", "size", "runs")
 WIDTHS = (400, 1000, 1600)
-BROKEN = """() =>
-  [...document.querySelectorAll('th, td')].filter(cell => {
-    const range = document.createRange();
-    range.selectNodeContents(cell);
-    const lines = new Set([...range.getClientRects()].map(box => box.top));
-    return lines.size > 1 && !/\\s|\\S{33}/.test(cell.textContent);
-  }).map(cell => cell.textContent)"""
-"""Cells of one word, not longer than a digest, that stand in several lines."""
 WIDER = "() => document.documentElement.scrollWidth - window.innerWidth"
 
 

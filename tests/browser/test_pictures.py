@@ -72,6 +72,7 @@ def check_pictures(page: NotebookPage, ground: str) -> None:
     assert FILE in page.text(GRAPH)
     assert page.page.locator("[onclick]").count() == 0
     assert page.page.evaluate(GROUND) == [ground] * 4
+    assert page.page.evaluate(panels.BROKEN) == []
     assert panels.findings(page, OUTPUTS) == []
     check_looks(page, "light" if ground == LIGHT else "dark")
 

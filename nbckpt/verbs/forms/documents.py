@@ -19,16 +19,21 @@ if TYPE_CHECKING:
 MARKS = re.compile(r"([\\`*\[\]<>|&#~])|(?<![A-Za-z0-9])(_)|(_)(?![A-Za-z0-9])")
 SHORT = 32
 """Letters of a cell that are shown in one line, however narrow the page is."""
+CELLS = """
+.nbckpt-wide { overflow-x: auto; }
+.nbckpt-wide.nbckpt-wide :is(th, td) { text-align: left; white-space: nowrap; }
+.nbckpt-wide.nbckpt-wide .nbckpt-long { white-space: normal; overflow-wrap: anywhere;
+  min-width: 22ch; }
+"""
+"""Of tables, in a notebook as well: there the doubled class wins over the host's rules."""
 STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto;
   padding: 0 1rem; color: CanvasText; background: Canvas; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-.wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0;
-  border-bottom: 1px solid GrayText; white-space: nowrap; }
-.long { white-space: normal; overflow-wrap: anywhere; min-width: 22ch; }
+th, td { vertical-align: top; padding: .25rem .75rem .25rem 0;
+  border-bottom: 1px solid GrayText; }
 p { white-space: pre-wrap; overflow-wrap: anywhere; margin: .25rem 0; }
 """
 
@@ -152,7 +157,8 @@ def page(title: str, sections: Iterable[Section]) -> str:
         body += [f"<h2>{as_html(section.title)}</h2>"] if section.title else []
         body += [framed(section.picture)] if section.picture else []
         body += [fragment(part) for part in section.parts if part]
-    return HEAD.format(title=as_html(title), style=STYLE) + "\n".join([*body, END])
+    head = HEAD.format(title=as_html(title), style=STYLE + CELLS)
+    return head + "\n".join([*body, END])
 
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -178,7 +184,7 @@ def framed(picture: str) -> str:
     str
         HTML.
     """
-    return f'<div class="wide" style="overflow-x: auto" tabindex="0">{picture}</div>'
+    return f'<div class="nbckpt-wide" tabindex="0">{picture}</div>'
 
 
 def fragment(part: Part) -> str:
@@ -202,7 +208,8 @@ def fragment(part: Part) -> str:
     head = "".join(f'<th scope="col">{as_html(name)}</th>' for name in part.head)
     rows = "\n".join(f"<tr>{''.join(map(_data, row))}</tr>" for row in part.rows)
     return (
-        f'<div class="wide" tabindex="0">\n<table>\n<thead><tr>{head}</tr></thead>\n'
+        '<div class="nbckpt-wide" tabindex="0">\n<table>\n'
+        f"<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{rows}\n</tbody>\n</table>\n</div>"
     )
 
@@ -215,7 +222,7 @@ def _item(branch: Part) -> str:
 
 def _data(cell: str) -> str:
     """Return a cell of a table: words and times stay whole, texts and digests break."""
-    long = ' class="long"' if len(cell) > SHORT else ""
+    long = ' class="nbckpt-long"' if len(cell) > SHORT else ""
     return f"<td{long}>{as_html(cell)}</td>"
 
 

@@ -40,7 +40,8 @@ class Shown:
 
     def fragment(self) -> str:
         """Return picture and tables as a part of an HTML page."""
-        parts = [documents.framed(self.picture.svg())]
+        style, picture = documents.CELLS, documents.framed(self.picture.svg())
+        parts = [f"<style>{style}</style>", picture]
         parts += [documents.fragment(part) for part in self.page if part]
         return "\n".join(parts)
 
