@@ -360,6 +360,30 @@ def test_run_is_drawn_where_somebody_looks_and_plain_elsewhere(
     assert ("\u2713" in out.getvalue()) is drawn
 
 
+@pytest.mark.parametrize("verb", ["handover", "audit"])
+def test_documents_are_drawn_on_a_terminal_and_are_themselves_elsewhere(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    verb: str,
+) -> None:
+    """A hand-over is Markdown for whoever reads the file."""
+    elsewhere = run(capsys, verb)[1]
+    assert elsewhere.startswith(
+        "# Hand-over" if verb == "handover" else "Audit of run "
+    )
+    for name, value in {"NO_COLOR": "", "CI": "", "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    out = Out()
+    monkeypatch.setattr(sys, "stdout", out)
+    assert run(capsys, verb)[0] == 0
+    title = {"handover": "Hand-over", "audit": "Audit"}[verb]
+    assert out.getvalue().startswith(f"{title} of run etl-1\n=====")
+    assert "\x1b[1mstep" in out.getvalue()
+    assert "| --- |" not in out.getvalue()
+    assert folder.is_dir()
+
+
 def test_looking_imports_nothing_heavy_and_never_unpickles(folder: Path) -> None:
     code = (
         "import sys, pickle\n"

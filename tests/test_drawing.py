@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nbckpt.verbs.forms import drawing
-from nbckpt.verbs.forms.pages import Table, Tree, plain
+from nbckpt.verbs.forms.pages import Diff, Table, Tree, plain
 
 if TYPE_CHECKING:
     from nbckpt.verbs.forms.pages import Page
@@ -117,6 +117,17 @@ def test_states_have_colours_and_texts_steer_nothing(
     assert "\x1b[31mfailed" in shown
     assert "\x1b[2J" not in shown
     assert "[bold]failed[/bold]" in shown
+
+
+def test_lines_of_a_diff_have_colours_and_stay_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    diff = Diff("@@ -1 +1,2 @@\n+%%step a\x1b[2J\n x = 1\n-[bold]y")
+    monkeypatch.setattr("tests.test_drawing.PAGE", [diff])
+    shown = answered(monkeypatch)
+    assert "\x1b[32m+%%step a\N{REPLACEMENT CHARACTER}[2J" in shown
+    assert "\x1b[31m-[bold]y" in shown
+    assert letters(shown) == letters(plain([diff]))
 
 
 def test_json_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:

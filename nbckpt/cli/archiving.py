@@ -15,6 +15,7 @@ from nbckpt.trust import load_secret
 from nbckpt.verbs.finding.opening import changing, looking
 from nbckpt.verbs.finding.targets import folder_of, run_named, store_folder
 from nbckpt.verbs.forms import pages
+from nbckpt.verbs.forms.drawing import answer, is_drawn
 from nbckpt.verbs.forms.late import late
 from nbckpt.verbs.forms.pages import printable, size
 
@@ -66,15 +67,22 @@ def audit_command(
         run = run_named(reader, target)
         data = audit.audit(reader, run, verify=verify)
         more = picturing.illustrations(reader, run) if form == "html" else []
-    said = _formed(data, form, more)
     if output:
+        said = _formed(data, form, more)
         places.write_whole(Path(output).absolute(), said.encode("utf-8", "replace"))
+    elif form == "text":
+        answer(data, _drawn_audit, as_json=False)
     else:
-        click.echo(said, nl=False)
+        click.echo(_formed(data, form, more), nl=False)
     broken = data["chain"]["broken"]
     if broken:
         click.echo(f"nbckpt: not as it was written: {printable(broken)}", err=True)
     return 1 if broken else 0
+
+
+def _drawn_audit(data: audit.Audit) -> pages.Page:
+    """Return an audit as a terminal shows it."""
+    return documents.outline(audited.title_of(data), audited.sections(data))
 
 
 def _formed(data: audit.Audit, form: str, more: list[documents.Section]) -> str:
@@ -104,8 +112,15 @@ def handover_command(target: str, store: str, *, as_json: bool) -> None:
     """
     with looking(folder_of(store, target)) as reader:
         data = handover.handover(reader, run_named(reader, target))
-    said = pages.as_json(data) if as_json else handover.handover_text(data)
-    click.echo(said, nl=as_json)
+    if as_json or is_drawn():
+        answer(data, _drawn_handover, as_json=as_json)
+    else:
+        click.echo(handover.handover_text(data), nl=False)
+
+
+def _drawn_handover(data: handover.Handover) -> pages.Page:
+    """Return a hand-over as a terminal shows it."""
+    return documents.outline(*handover.handover_document(data))
 
 
 @click.command("finish")

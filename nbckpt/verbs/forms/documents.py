@@ -69,11 +69,28 @@ def text(title: str, sections: Iterable[Section]) -> str:
     str
         Titles are underlined; a line break at the end.
     """
-    found = [f"{title}\n{'=' * len(title)}"]
-    found += [
-        f"{s.title}\n{'-' * len(s.title)}\n{plain(s.parts)}" for s in _full(sections)
-    ]
-    return printable("\n\n".join(found)) + "\n"
+    return plain(outline(title, sections)) + "\n"
+
+
+def outline(title: str, sections: Iterable[Section]) -> Page:
+    """Return a document as one page.
+
+    Parameters
+    ----------
+    title : str
+        Its title.
+    sections : iterable of Section
+        Those without parts are left out.
+
+    Returns
+    -------
+    Page
+        Titles are underlined.
+    """
+    found: list[Part] = [title, "=" * len(title)]
+    for section in _full(sections):
+        found += ["", section.title, "-" * len(section.title), *section.parts]
+    return found
 
 
 def markdown(title: str, sections: Iterable[Section]) -> str:

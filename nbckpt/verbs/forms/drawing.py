@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbckpt.verbs.forms import pages
-from nbckpt.verbs.forms.pages import Page, Part, Table, plain, printable
+from nbckpt.verbs.forms.pages import Diff, Page, Part, Table, plain, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ STYLES = {
     "not ok": "red", "stop": "red",
 }  # fmt: skip
 
+DIFF = {"+": "green", "-": "red", "@": "cyan"}
 WHOLE = ((20, 12), (8, 12), (8, 8), (0, 4))
 """Letters of what stays in one line, and of words in what does not: the first that fit."""
 GAP, GUIDE = 3, 4
@@ -98,6 +99,9 @@ def _written(text: str) -> Text:
     """Return a text, coloured if it is the name of a state."""
     from rich.text import Text
 
+    if isinstance(text, Diff):
+        lines = printable(text).split("\n")
+        return Text("\n").join(Text(line, DIFF.get(line[:1], "")) for line in lines)
     return Text(printable(text), style=STYLES.get(text, ""), overflow="fold")
 
 

@@ -23,6 +23,12 @@ JSON_VERSION = 1
 """Raised when a key of an answer goes away or gets another meaning."""
 
 
+class Diff(str):
+    """Lines that come, go or stay, as a unified diff has them."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of text under a head."""

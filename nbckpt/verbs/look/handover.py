@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt.runs import worktree
 from nbckpt.verbs.forms.documents import Code, Section, markdown
-from nbckpt.verbs.forms.pages import Table, listed, moment, state_word
+from nbckpt.verbs.forms.pages import (
+    Table,
+    first_sentence,
+    listed,
+    moment,
+    state_word,
+)
 from nbckpt.verbs.look.audit import key_of
 from nbckpt.verbs.look.audited import records_table
 from nbckpt.verbs.standing.dossier import (
@@ -198,7 +204,12 @@ def _once(effect: Fields) -> Once:
 
 
 def handover_text(data: Handover) -> str:
-    """Return a hand-over as one page of Markdown.
+    """Return a hand-over as one page of Markdown; see `handover_document`."""
+    return markdown(*handover_document(data))
+
+
+def handover_document(data: Handover) -> tuple[str, list[Section]]:
+    """Return a hand-over as a document.
 
     Parameters
     ----------
@@ -207,8 +218,9 @@ def handover_text(data: Handover) -> str:
 
     Returns
     -------
-    str
-        What is done and what not, what must not be done twice, and how to go on.
+    tuple of str and list of Section
+        Its title; what is done and what not, what must not be done twice, and how to go
+        on.
     """
     found = [
         Section("Go on", _go_on(data)),
@@ -223,7 +235,7 @@ def handover_text(data: Handover) -> str:
         Section("Not to be done twice", _never(data)),
         Section("Where", _where(data)),
     ]
-    return markdown(f"Hand-over of run {data['run']}", found)
+    return f"Hand-over of run {data['run']}", found
 
 
 def _go_on(data: Handover) -> list[str | Table]:
@@ -277,7 +289,7 @@ def _steps(steps: list[Progress]) -> Table:
             listed(step["checks"]),
             listed([f"{n} {d[:12] or 'absent'}" for n, d in step["files"].items()]),
             listed(step["effects"]),
-            step["error"],
+            first_sentence(step["error"]),
         )
         for step in steps
     ]

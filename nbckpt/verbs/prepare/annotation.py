@@ -14,7 +14,7 @@ from nbckpt import places
 from nbckpt.errors import BadNotebook
 from nbckpt.plan import step_line
 from nbckpt.source.cells import parse_body, read_notebook
-from nbckpt.verbs.forms.pages import Page, Table, listed
+from nbckpt.verbs.forms.pages import Diff, Page, Part, Table, Tree, listed
 from nbckpt.verbs.prepare.guessing import Source, first_comment, last_heading, slug
 from nbckpt.verbs.prepare.linting import LintLine, lint_sources
 
@@ -374,16 +374,16 @@ def annotation_page(data: Annotation) -> Page:
         (str(s["cell"]), s["name"], listed(s["reads"], 3), listed(s["writes"], 3))
         for s in data["steps"]
     ]
-    page: list[str | Table] = [data["diff"], ""]
+    page: list[Part] = [Diff(data["diff"]), ""]
     page.append(Table(("cell", "step", "reads", "writes"), rows))
     plain = ", ".join(map(str, data["plain"]))
     page += [f"cells that stay plain: {plain}"] if plain else []
     if data["findings"]:
-        page += ["", "to look at (nbckpt lint tells what to do):"]
-        page += [
-            f"  {line['step'] or 'plain cell'}, line {line['line']}: {line['what']}"
+        told = [
+            f"{line['step'] or 'plain cell'}, line {line['line']}: {line['what']}"
             for line in data["findings"]
         ]
+        page += ["", Tree("to look at (nbckpt lint tells what to do):", told)]
     is_written = "written to {}" if data["written"] else NOT_YET
     page += ["", is_written.format(data["notebook"])]
     return page
