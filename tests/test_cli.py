@@ -242,7 +242,7 @@ def test_verify_that_finds_something_is_exit_1(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = {"run": "r", "ok": False, "folder": "", "files": 0, "bytes": 0, "steps": []}
-    monkeypatch.setattr(cli.keeping.verification, "verify", lambda *_: found)
+    monkeypatch.setattr(cli.keeping.verification, "verify", lambda *_, **__: found)
     assert run(capsys, "verify")[0] == 1
     assert folder.is_dir()
 

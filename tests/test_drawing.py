@@ -43,14 +43,20 @@ class Out(io.StringIO):
         return True
 
 
-def answered(monkeypatch: pytest.MonkeyPatch, *, as_json: bool = False) -> str:
-    """Return what is written to a narrow terminal."""
+def a_terminal(monkeypatch: pytest.MonkeyPatch) -> Out:
+    """Return a narrow terminal, which is standard output now."""
     for name in ("NO_COLOR", "CI"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"TERM": "xterm-256color", "COLUMNS": "60"}.items():
         monkeypatch.setenv(name, value)
     out = Out()
     monkeypatch.setattr(sys, "stdout", out)
+    return out
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, *, as_json: bool = False) -> str:
+    """Return what is written to a narrow terminal."""
+    out = a_terminal(monkeypatch)
     drawing.answer({"run": "etl-1"}, lambda _: PAGE, as_json=as_json)
     return out.getvalue()
 
@@ -128,6 +134,19 @@ def test_lines_of_a_diff_have_colours_and_stay_as_they_are(
     assert "\x1b[32m+%%step a\N{REPLACEMENT CHARACTER}[2J" in shown
     assert "\x1b[31m-[bold]y" in shown
     assert letters(shown) == letters(plain([diff]))
+
+
+def test_bar_is_shown_while_rows_are_taken_and_gone_afterwards(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert list(drawing.tracked([1, 2])) == [1, 2]
+    assert capsys.readouterr().out == ""
+    out = a_terminal(monkeypatch)
+    rows = iter(drawing.tracked([1, 2]))
+    assert next(rows) == 1
+    assert "━" in out.getvalue()
+    assert list(rows) == [2]
+    assert out.getvalue().endswith("\x1b[2K")
 
 
 def test_json_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:

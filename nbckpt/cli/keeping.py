@@ -11,7 +11,7 @@ from nbckpt.runs.trusting import adopt, trusted_text
 from nbckpt.trust import load_secret
 from nbckpt.verbs.finding.opening import changing, looking
 from nbckpt.verbs.finding.targets import folder_of, run_named, store_folder
-from nbckpt.verbs.forms.drawing import answer
+from nbckpt.verbs.forms.drawing import answer, tracked
 from nbckpt.verbs.forms.late import late
 from nbckpt.verbs.forms.pages import size
 
@@ -38,7 +38,8 @@ def verify_command(target: str, store: str, *, as_json: bool) -> int:
     nbckpt verify
     """
     with looking(folder_of(store, target)) as reader:
-        data = verification.verify(reader, run_named(reader, target))
+        run = run_named(reader, target)
+        data = verification.verify(reader, run, follow=tracked)
         answer(data, verification.verify_page, as_json=as_json)
     return 0 if data["ok"] else 1
 

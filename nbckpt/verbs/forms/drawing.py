@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,11 +12,13 @@ from nbckpt.verbs.forms import pages
 from nbckpt.verbs.forms.pages import Diff, Page, Part, Table, plain, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from rich.table import Table as DrawnTable
     from rich.text import Text
     from rich.tree import Tree as DrawnTree
+
+T = TypeVar("T")
 
 STYLES = {
     "completed": "green", "skip": "green", "skipped": "green", "ok": "green", "alive": "green",
@@ -65,6 +67,21 @@ def is_drawn() -> bool:
     is_plain = told("NO_COLOR") or told("CI") or told("TERM") in {None, "", "dumb"}
     encoding = sys.stdout.encoding or ""
     return sys.stdout.isatty() and not is_plain and "utf" in encoding.lower()
+
+
+def tracked(rows: Sequence[T]) -> Iterable[T]:
+    """Yield rows; a terminal shows a bar meanwhile.
+
+    Parameters
+    ----------
+    rows : sequence
+        What takes a while, one by one.
+    """
+    if not is_drawn():
+        return rows
+    from rich.progress import track
+
+    return track(rows, "", transient=True)
 
 
 def _draw(page: Page) -> None:

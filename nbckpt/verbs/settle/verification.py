@@ -13,6 +13,7 @@ from nbckpt.verbs.forms.pages import Page, Part, Table, Tree, listed, size
 from nbckpt.verbs.prepare.planning import notebook_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from nbckpt.records import RunRecord, StepRecord
@@ -56,7 +57,10 @@ class Verification(TypedDict):
 
 
 def verify(
-    reader: Reader, run: RunRecord, namespace: dict[str, Any] | None = None
+    reader: Reader,
+    run: RunRecord,
+    namespace: dict[str, Any] | None = None,
+    follow: Callable[[Sequence[StepRecord]], Iterable[StepRecord]] = iter,
 ) -> Verification:
     """Look at all evidence of a run again.
 
@@ -69,6 +73,8 @@ def verify(
     namespace : dict, optional
         The notebook's names; with them the checks are evaluated, if the store is the
         user's own.
+    follow : callable, optional
+        Yields the steps' records, as `tracked` does, which tells how far it is.
 
     Returns
     -------
@@ -82,7 +88,7 @@ def verify(
     # A check of a foreign store is code of somebody else.
     names = namespace if reader.store.trusted else None
     steps = []
-    for record in (records[name] for name in order if name in records):
+    for record in follow([records[name] for name in order if name in records]):
         findings = writers.verify(record)
         steps.append(_verified(reader, record, findings, names))
     return Verification(
@@ -195,7 +201,8 @@ def verify_page(data: Verification) -> Page:
     names = listed([tree.text for tree in bad], 12)
     result = f"not ok: {names}" if bad else "all of it is as recorded"
     head = ("step", "evidence", "files", "values", "checks", "findings")
-    seen = f"{data['files']} files and {size(data['bytes'])} looked at"
+    files = "1 file" if data["files"] == 1 else f"{data['files']} files"
+    seen = f"{files} and {size(data['bytes'])} looked at"
     page: list[Part] = [
         f"run {data['run']}: {seen}, {result}",
         f"folder {data['folder']}",
