@@ -129,7 +129,16 @@ def test_name_that_a_step_bears_already_is_not_given_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["%%bash\nmake all", "this is no python", "", "# only a comment"]
+    "source",
+    [
+        "%%writefile a.py\nx = 1",
+        "%%html\n<b>x</b>",
+        "%%bash\npip install -q x",
+        "%%sh\napt-get -y install x",
+        "this is no python",
+        "",
+        "# only a comment",
+    ],
 )
 def test_cell_that_can_be_no_step_stays_plain(source: str) -> None:
     assert propose([Cell("code", source)]).after[-1].source == source
@@ -143,6 +152,12 @@ def test_handle_that_no_other_cell_names_is_dropped() -> None:
     text = "c import csv\nc w = csv.writer(work())\nc r = csv.reader(work())\nc next(r)"
     lines = ["%%step w --drop w", "%%step r", "%%step cell-4"]
     assert first_lines(text) == lines
+
+
+def test_connection_of_a_cell_above_is_no_input() -> None:
+    """It can't be compared: each new kernel would write the rows once more."""
+    text = "c import sqlite3\nc con = sqlite3.connect('a')\nc con.execute(work())"
+    assert first_lines(text) == ["%%step cell-3 --ignore con"]
 
 
 def test_timed_cell_keeps_its_magic_below_the_step() -> None:
@@ -165,6 +180,22 @@ def test_cell_without_a_name_of_its_own_is_named_after_its_section() -> None:
 def test_variable_of_a_comprehension_names_no_step() -> None:
     text = "c work()\nc out = [work(i, k) for i, k in {j: j for j in x}]"
     assert first_lines(text) == ["%%step cell-1", "%%step out"]
+
+
+def test_variables_that_pass_by_name_no_step() -> None:
+    text = "m # Rows\nc x = w()\nc with open('a') as f:\n for row in x: f.read(row)"
+    assert first_lines(text)[1] == "%%step rows-2 --reads a"
+
+
+def test_script_of_a_shell_is_a_step_above_its_magic() -> None:
+    found = propose(cells("c %%bash\nmake all")).after
+    assert found[-1].source == "%%step cell-1\n%%bash\nmake all"
+
+
+@pytest.mark.parametrize("call", ["joblib.dump(model, 'm')", "torch.save(model, 'm')"])
+def test_file_that_comes_after_what_is_written_is_seen(call: str) -> None:
+    text = f"c import joblib, torch\nc {call}"
+    assert first_lines(text) == ["%%step cell-2 --writes m"]
 
 
 def test_link_to_a_notebook_stays_one(tmp_path: Path) -> None:

@@ -215,6 +215,9 @@ def test_names_that_a_body_surely_binds_are_found(source: str, bound: str) -> No
         ("%%time\ny = x", "x"),
         ("%%time\nx = 1\ny = x", ""),
         ("%%capture out\ny = x", "x"),
+        ("%%sql\nselect * from x", "sql select from x"),
+        ("%%bash -s {x}\necho y", "x"),
+        ("%%writefile a.py\ny = x", ""),
     ],
 )
 def test_names_in_magics_and_shell_commands_are_read(source: str, names: str) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 DYNAMIC = {"eval", "exec", "globals", "locals", "vars", "dir"}
+TEXTS = {"bash", "sh", "script", "writefile", "html", "javascript", "js", "markdown"}
 TIMED = {"time", "timeit", "prun", "capture", "memit", "mprun", "lprun"}
 ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHELL_NAMES = re.compile(r"\$\{?([A-Za-z_]\w*)|\{([^{}]*)\}")
@@ -367,7 +368,7 @@ def _called(function: ast.expr) -> str:
 
 def _names_in(text: str, magic: str) -> list[str]:
     """Return the names that the text of a magic, or a shell command, may use."""
-    if magic:
+    if magic and magic not in TEXTS:
         return [] if magic == "nbckpt" else WORD.findall(text)
     pairs = SHELL_NAMES.findall(text)  # ``$name``, ``{expression}``
     return [word for plain, braced in pairs for word in WORD.findall(plain or braced)]

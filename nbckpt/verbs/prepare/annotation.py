@@ -15,7 +15,13 @@ from nbckpt.errors import BadNotebook
 from nbckpt.plan import step_line
 from nbckpt.source.cells import parse_body, read_notebook
 from nbckpt.verbs.forms.pages import Diff, Page, Part, Table, Tree, listed
-from nbckpt.verbs.prepare.guessing import Source, first_comment, last_heading, slug
+from nbckpt.verbs.prepare.guessing import (
+    Source,
+    first_comment,
+    last_heading,
+    made_last,
+    slug,
+)
 from nbckpt.verbs.prepare.linting import LintLine, lint_sources
 
 if TYPE_CHECKING:
@@ -26,6 +32,10 @@ By = Literal["cell", "heading"]
 LOAD = "%load_ext nbckpt"
 TIMED = ("%%time", "%%timeit", "%%capture")
 """Cell magics that a step may stand above."""
+SHELLS = ("%%bash", "%%sh", "%%script")
+INSTALLS = re.compile(r"\b(pip|conda|mamba|uv|apt|apt-get)3? (-\S+ )*(install|add)\b")
+"""What each new kernel's environment needs."""
+OPTIONS = ("reads", "writes", "drop", "ignore")
 NOT_YET = "nothing is written to {} yet. To do it, say the same with --write"
 
 
@@ -39,6 +49,8 @@ class NewStep(TypedDict):
     writes: list[str]
     drop: list[str]
     """Handles that no other cell names."""
+    ignore: list[str]
+    """Handles of cells above: they can't be compared, and the step would run again."""
 
 
 class Annotation(TypedDict):
@@ -233,11 +245,13 @@ class _Reader:
         reads, writes = self._source.files(body)
         name = self._name(cell, body)
         drop = [n for n in self._source.scratch(body) if not self._is_shared(n, cell)]
+        ignore = self._source.foreign(body)
         self.steps.append(
-            NewStep(cell=cell.number, name=name, reads=reads, writes=writes, drop=drop)
-        )
-        words = ["%%step", name]
-        for option, values in (("reads", reads), ("writes", writes), ("drop", drop)):
+            NewStep(cell=cell.number, name=name, reads=reads, writes=writes, drop=drop,
+                    ignore=ignore)
+        )  # fmt: skip
+        words, told = ["%%step", name], (reads, writes, drop, ignore)
+        for option, values in zip(OPTIONS, told, strict=True):
             words += [f"--{option}", *map(shlex.quote, values)] if values else []
         text = cell.source.lstrip("\n")
         return replace(cell, source=f"{' '.join(words)}\n{text}")
@@ -252,7 +266,7 @@ class _Reader:
         heading, self._heading = slug(self._heading), ""
         self._section = heading or self._section
         comment = slug(first_comment(cell.source))
-        said = (heading, comment, _made(body), self._section)
+        said = (heading, comment, made_last(body), self._section)
         base = next(filter(None, said), f"cell-{cell.number}")
         name, count = base, 1
         while name in self._taken:
@@ -267,27 +281,14 @@ def _body(source: str) -> list[ast.stmt] | None:
     text = source.lstrip()
     if text.startswith(TIMED):
         text = text.partition("\n")[2]
-    elif text.startswith("%%"):
+    elif text.startswith("%%") and not text.startswith(SHELLS):
+        return None
+    if INSTALLS.search(text):
         return None
     try:
         return parse_body(text)
     except SyntaxError:
         return None
-
-
-def _made(body: list[ast.stmt]) -> str:
-    """Return the last name that a cell assigns, as a name of a step."""
-    nodes = [node for statement in body for node in ast.walk(statement)]
-    inner = {n for node in nodes if isinstance(node, ast.comprehension)
-             for n in ast.walk(node.target)}  # fmt: skip
-    targets = [
-        node.id
-        for node in nodes
-        if isinstance(node, ast.Name)
-        and isinstance(node.ctx, ast.Store)
-        and node not in inner
-    ]
-    return slug(targets[-1]) if targets else ""
 
 
 def _joined(cells: list[Cell]) -> list[Cell]:

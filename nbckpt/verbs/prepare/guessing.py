@@ -52,6 +52,8 @@ SCRATCH = re.compile(
     rf"|{HANDLES.pattern}"
 )
 """Calls whose result can't be kept, as most steps need it only themselves."""
+SECOND = re.compile(r"joblib\.dump|torch\.save|pickle\.dump")
+"""Calls whose first word is what they write, and whose second is where."""
 MAGIC = re.compile(r"\?get_ipython\(\)\.run_line_magic|get_ipython\(\)\.run_line_magic")
 PATHS = {"pathlib.Path", "os.path.join", "str"}
 BETWEEN: dict[type[ast.operator], str] = {ast.Div: "/", ast.Add: ""}
@@ -100,6 +102,41 @@ def first_comment(source: str) -> str:
     return first.removeprefix("# ") if is_prose else ""
 
 
+def made_last(body: list[ast.stmt]) -> str:
+    """Return the last name that a cell assigns, as a name of a step.
+
+    Parameters
+    ----------
+    body : list of ast.stmt
+        A cell.
+
+    Returns
+    -------
+    str
+        Empty if it assigns none; variables of loops and files that are open in a block
+        are none.
+    """
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    inner = {n for target in _passing(nodes) for n in ast.walk(target)}
+    targets = [
+        node.id
+        for node in nodes
+        if isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Store)
+        and node not in inner
+    ]
+    return slug(targets[-1]) if targets else ""
+
+
+def _passing(nodes: list[ast.AST]) -> Iterator[ast.AST]:
+    """Yield what names a thing for the time of a loop or a block."""
+    for node in nodes:
+        if isinstance(node, ast.comprehension | ast.For):
+            yield node.target
+        elif isinstance(node, ast.withitem) and node.optional_vars:
+            yield node.optional_vars
+
+
 @dataclass(slots=True)
 class Source:
     """What is known of a notebook's names, cell by cell from the top."""
@@ -109,10 +146,13 @@ class Source:
     """Names that setup makes."""
     texts: dict[str, str] = field(default_factory=dict)
     """Name → the path that it was given."""
+    handles: set[str] = field(default_factory=set)
+    """Names of connections."""
 
     def take(self, body: list[ast.stmt]) -> None:
         """Take what a cell imports and assigns."""
         self.names.take(body)
+        self.handles |= set(self._made_by(HANDLES, body))
         for node in _walk(body):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -195,11 +235,31 @@ class Source:
         list of str
             They can't be kept.
         """
+        return self._made_by(SCRATCH, body)
+
+    def foreign(self, body: list[ast.stmt]) -> list[str]:
+        """Return the connections that a cell uses and does not make.
+
+        Parameters
+        ----------
+        body : list of ast.stmt
+            A cell, after `take`.
+
+        Returns
+        -------
+        list of str
+            No two kernels have the same one.
+        """
+        used = {node.id for node in _walk(body) if isinstance(node, ast.Name)}
+        return sorted((used & self.handles).difference(self._made_by(HANDLES, body)))
+
+    def _made_by(self, calls: re.Pattern[str], body: list[ast.stmt]) -> list[str]:
+        """Return the names that a cell gives to the results of some calls."""
         found = dict[str, None]()
         for node in _walk(body):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func)):
-                    if SCRATCH.fullmatch(self.names.dotted(func)):
+                    if calls.fullmatch(self.names.dotted(func)):
                         found[name] = None
                 case _:
                     pass
@@ -242,7 +302,11 @@ class Source:
     def _target(self, call: ast.Call) -> str | None:
         """Return the file that a call is about: what it is called on, or its first word."""
         named = {"path", "path_or_buf", "filepath_or_buffer", "fname", "file"}
-        given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in named)]
+        first = 1 if SECOND.fullmatch(self.names.dotted(call.func)) else 0
+        given = [
+            *call.args[first : first + 1],
+            *(k.value for k in call.keywords if k.arg in named),
+        ]
         if isinstance(call.func, ast.Attribute):
             given.insert(0, call.func.value)
         found = (self.path(one) for one in given)
