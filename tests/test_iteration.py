@@ -284,16 +284,6 @@ def test_edited_code_leaves_items_done_and_says_so(notebook: Notebook) -> None:
     assert "nbckpt rerun a" in told
 
 
-def test_names_that_a_loop_builds_up_without_keep_are_named_at_the_resume(
-    notebook: Notebook,
-) -> None:
-    source = cell(body="    total += item").replace("for item", "total = 0\nfor item")
-    fail_at(notebook, 3, source)
-    notebook.told()
-    notebook.run(source)
-    assert "what they left in total is not kept" in notebook.told()
-
-
 def test_loop_that_completes_leaves_its_counts(notebook: Notebook) -> None:
     notebook.run(cell())
     (loop,) = loops(notebook)

@@ -17,7 +17,6 @@ from nbckpt.codecs import Canonical, asked
 from nbckpt.inputs.localmodules import sources
 from nbckpt.inputs.proofs import Paths, refuse_elsewhere
 from nbckpt.records import Fingerprint, Value
-from nbckpt.source.carried import carried
 from nbckpt.source.overrides import set_attributes
 from nbckpt.source.reads import Reads, compile_body, environment_names, read_body
 from nbckpt.state.modulestate import OWN, Names, home, is_own_module
@@ -41,8 +40,6 @@ class Body:
     code: str
     reads: Reads
     environment: set[str]
-    carried: frozenset[str] = frozenset()
-    """Names that its loops over items change from one item to the next."""
     attributes: frozenset[str] = frozenset()
     """Attributes that it sets on what it names."""
 
@@ -62,7 +59,7 @@ class Body:
         """
         found = environment_names(compile_body(statements))
         code, reads = keys.code_fingerprint(statements), read_body(statements)
-        return cls(code, reads, found, carried(statements), set_attributes(statements))
+        return cls(code, reads, found, set_attributes(statements))
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from nbckpt import current
 from nbckpt.errors import BadStep, OwnFramesHidden, StopForHuman
 from nbckpt.keys import STEP_NAME
 from nbckpt.loops import begun
+from nbckpt.loops.builtup import BuiltUp, built_up
 from nbckpt.loops.itemkeys import Source
 from nbckpt.loops.ledger import Ledger
 from nbckpt.loops.savepoints import Savepoint
@@ -43,7 +44,9 @@ class ItemLoop(Generic[T]):
     written survives a loss of power once the loop ended or an effect followed.
 
     Names in ``keep`` come back as of the last item written as done, with what shares
-    objects with them, the random streams and the generators that the body names.
+    objects with them, the random streams and the generators that the body names. So does
+    plain data that the loop's own lines change, unless ``--ignore`` names it; where
+    nothing can bring it back (in a function, a comprehension) all items are done again.
 
     Examples
     --------
@@ -70,14 +73,19 @@ class ItemLoop(Generic[T]):
     """
 
     def __init__(
-        self, place: Place, ledger: Ledger, source: Source[T], on_error: OnError
+        self,
+        place: Place,
+        ledger: Ledger,
+        source: Source[T],
+        on_error: OnError,
+        built: BuiltUp,
     ) -> None:
         self.place = place
         self.ledger = ledger
         self._source = source
         self._on_error = on_error
-        kept = ledger.record.kept
-        self._savepoint = Savepoint(place, kept) if kept else None
+        self._built = built
+        self._savepoint = Savepoint(place, built) if built.kept else None
         self._restored: Restored | None = None
         self._is_inner = begun.inside.get() is not None
         self._is_used = False
@@ -166,8 +174,8 @@ class ItemLoop(Generic[T]):
             try:
                 yield item
             except GeneratorExit:
-                frame = sys._getframe(1)
-                self._left_at = frame.f_code, frame.f_lasti
+                frame = sys._getframe().f_back  # None: it was collected, not left
+                self._left_at = (frame.f_code, frame.f_lasti) if frame else None
                 raise
             finally:
                 current.item.set(outer_item)
@@ -239,12 +247,10 @@ class ItemLoop(Generic[T]):
         before = ledger.earlier
         if before is None or not ledger.done:
             return
-        if self._savepoint is not None:
-            why = self._load(self._savepoint)
-            if why:
-                ledger.begin_anew()
-                _say(step, f"its items begin anew: {why}")
-                return
+        if why := self._why_anew():
+            ledger.begin_anew()
+            _say(step, f"its items begin anew: {why}")
+            return
         done = f"{len(ledger.done)} of {before.total or 'its'} items"
         if before.code != ledger.record.code:
             _say(
@@ -256,10 +262,10 @@ class ItemLoop(Generic[T]):
 
     def _tell_changed(self, done: str) -> None:
         """Say which names the items that are done changed without being kept."""
-        step = self.place.step
-        told = {*self.ledger.record.kept, *step.ignore}
-        carried = sorted(self.place.body.carried - told)
-        changed = [name for name in carried if self._is_data(name)]
+        step, restored = self.place.step, self._restored
+        told = restored.values if restored is not None else {}
+        names = [name for name in self._built.names if name not in told]
+        changed = [name for name in names if self._is_data(name)]
         if changed:
             _say(
                 step.name,
@@ -268,13 +274,21 @@ class ItemLoop(Generic[T]):
                 f"items(…, keep={tuple(changed)!r})",
             )
 
-    def _load(self, savepoint: Savepoint) -> str:
-        """Load what was kept; return why that can't be."""
-        before = self.ledger.earlier
-        assert before is not None
-        new = set(self.ledger.record.kept) - set(before.kept)
+    def _why_anew(self) -> str:
+        """Load what was kept; return why what done items left can't come back."""
+        savepoint, before = self._savepoint, self.ledger.earlier
+        if self._built.lost:
+            return (
+                f"{', '.join(self._built.lost)} can't be kept. Build it up in names of "
+                "the notebook, or use nbckpt.map"
+            )
+        if savepoint is None or before is None:
+            return ""
+        new = set(self._built.kept) - set(before.kept)
         if new or before.contents is None:
-            return f"keep names {', '.join(sorted(new)) or 'what'} was not kept before"
+            return (
+                f"{', '.join(sorted(new)) or 'what it builds up'} was not kept before"
+            )
         try:
             self._restored = savepoint.load(before.contents)
         except Exception as error:
@@ -349,8 +363,9 @@ def items(
     place = current.place("items")
     names = (keep,) if isinstance(keep, str) else tuple(keep)
     _check(place, every, on_error, name)
-    ledger = Ledger(place, *begun.identity(place, name), names, every)
-    loop = ItemLoop(place, ledger, Source(iterable, key, place), on_error)
+    built = built_up(sys._getframe(1), place, names)
+    ledger = Ledger(place, *begun.identity(place, name), built.kept, every)
+    loop = ItemLoop(place, ledger, Source(iterable, key, place), on_error, built)
     begun.note(loop)
     return loop
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.errors import BadStep, SaveFailed
+from nbckpt.loops.builtup import is_plain
 from nbckpt.state import ambient, snapshots, variables
 from nbckpt.state.checkpoints import Restored, Work, pack_name
 from nbckpt.state.snapshots import Changes, Snapshot
 
 if TYPE_CHECKING:
     from nbckpt.current import Place
+    from nbckpt.loops.builtup import BuiltUp
     from nbckpt.records import Contents
     from nbckpt.state.variables import Namespace
     from nbckpt.store.packs import Pack
@@ -47,14 +49,16 @@ class Savepoint:
     ----------
     place : Place
         The body that the loop stands in.
-    names : tuple of str
-        Names of the notebook.
+    built : BuiltUp
+        What the user names must be kept; what else is built up, if it is plain data.
     """
 
-    def __init__(self, place: Place, names: tuple[str, ...]) -> None:
+    def __init__(self, place: Place, built: BuiltUp) -> None:
         self._place = place
-        self._names = names
+        self._names = built.asked
+        self._offered = built.names
         self._group: set[str] | None = None
+        self._apart: set[str] = set()
         self._cost = 0.0
         self._ended = time.monotonic()
 
@@ -86,6 +90,9 @@ class Savepoint:
         streams = {n: s for n, s in ambient.streams().items() if s is not None}
         work = Work(self._changes(), streams)
         refused = session.checkpoints.refusals(work)
+        if refused and self._offered:
+            self._offered = ()
+            return self.take()
         if refused:
             raise SaveFailed(
                 f"step {attempt.step}: what items(…, keep=) names can't be kept: {refused}",
@@ -102,13 +109,17 @@ class Savepoint:
         session = self._place.session
         values = session.values()
         self._require(values)
-        names = {*self._names, *self._generators(values)}
+        offered = [n for n in self._offered if n in values and is_plain(values[n])]
+        names = {*self._names, *offered, *self._generators(values)}
         nothing = Snapshot({}, {}, frozenset())
         seen = snapshots.take(self._looked_at(values), session.namespace, nothing)
         found = {
             group: seen.encoded[group] for group in seen.components if group & names
         }
         self._group = set().union(*found)
+        # What refuses is looked for in all that it holds: once, not after each item.
+        refusing = [g for g in seen.components if seen.encoded[g].refusals]
+        self._apart |= set().union(*refusing) - self._group
         changes = Changes(found, ())
         return variables.hide(changes, values, session.namespace, session.secrets())
 
@@ -125,13 +136,16 @@ class Savepoint:
     def _looked_at(self, values: Namespace) -> Namespace:
         """Return the names among which overlaps are looked for.
 
-        All of them the first time; then those that the body can have tied to kept ones.
+        All of them the first time, if the user asked; then those that the body can have
+        tied to kept ones.
         """
-        if self._group is None:
-            return values
-        reads = self._place.body.reads
-        names = self._group | reads.names | reads.bound | reads.assigned
-        return {name: values[name] for name in sorted(names) if name in values}
+        names = set(values)
+        if self._group is not None or not self._names:
+            reads = self._place.body.reads
+            names = reads.names | reads.bound | reads.assigned
+            names = {*names, *self._offered, *(self._group or ())} - self._apart
+        found = {name: values[name] for name in sorted(names) if name in values}
+        return {name: value for name, value in found.items() if not _is_loop(value)}
 
     def _generators(self, values: Namespace) -> list[str]:
         """Return the random generators that the body names."""
@@ -171,6 +185,11 @@ class Savepoint:
             session.names.bind(name, value)
         ambient.restore(restored.around)
         self._group = set(restored.values)
+
+
+def _is_loop(value: Any) -> bool:
+    """Tell whether a value is a loop of ours, which holds its items and is not kept."""
+    return type(value).__module__ == "nbckpt.loops.iteration"
 
 
 def _is_generator(value: Any) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from nbckpt.source.reads import read_body
 
@@ -16,44 +17,114 @@ CHANGING = {
     "update", "backward", "fit",
 }  # fmt: skip
 """Methods that change what they are called on, where nothing is done with their result."""
+Loop: TypeAlias = ast.For | ast.AsyncFor
+LOOPS = (ast.For, ast.AsyncFor)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+GATHERING = (ast.ListComp, ast.SetComp, ast.DictComp)
+Position = tuple[int, int, int, int]
+"""First line, last line, first column, last column, as code objects have it."""
 
 
-def carried(body: list[ast.stmt]) -> frozenset[str]:
-    """Return the names that loops over ``items`` change from one item to the next.
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What goes from one item of a loop to the next."""
+
+    names: frozenset[str] = frozenset()
+    is_local: bool = False
+    """The names are those of a function."""
+    is_gathered: bool = False
+    """An expression, such as ``[f(x) for x in …]``, gathers what comes of the items."""
+
+
+def carried_at(tree: ast.AST, position: Position) -> Carried:
+    """Return what the loop over a call's result carries from one item to the next.
 
     Parameters
     ----------
-    body : list of ast.stmt
-        A step's statements.
+    tree : ast.AST
+        The source that the call stands in.
+    position : tuple of int
+        The call, such as ``items(…)``.
 
     Returns
     -------
-    frozenset of str
+    Carried
         Without what each item binds before it reads it. What functions change that the
-        loop calls can't be seen.
+        loop calls can't be seen, nor a loop in another function than the call.
 
     Examples
     --------
-    >>> sorted(carried(ast.parse("for x in items(xs):\\n y = x + 1\\n total += y").body))
+    >>> tree = ast.parse("for x in items(xs):\\n y = x + 1\\n total += y")
+    >>> sorted(carried_at(tree, (1, 1, 9, 18)).names)
     ['total']
     """
-    found: set[str] = set()
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, (ast.For, ast.AsyncFor)) and _is_over_items(node.iter):
-                found |= changed(node)
-    return frozenset(found)
+    path = _path(tree, position)
+    scope = next((n for n in reversed(path) if isinstance(n, FUNCTIONS)), tree)
+    loops, is_gathered = _loops(path, scope)
+    names = frozenset(name for loop in loops for name in changed(loop))
+    is_gathered |= any(_yields(loop) for loop in loops)
+    return Carried(names, scope is not tree, is_gathered)
 
 
-def _is_over_items(iterated: ast.expr) -> bool:
-    """Tell whether a loop is over ``items(iterable, …)``; a mapping's takes nothing."""
-    if not isinstance(iterated, ast.Call):
-        return False
-    name = getattr(iterated.func, "attr", getattr(iterated.func, "id", ""))
-    return name == "items" and bool(iterated.args)
+def _path(node: ast.AST, position: Position) -> list[ast.AST]:
+    """Return the nodes around a position, from the outermost to the one that fits it."""
+    for child in ast.iter_child_nodes(node):
+        place = _position(child)
+        if place == position and isinstance(child, ast.Call):
+            return [child]
+        if place is None or _holds(place, position):
+            found = _path(child, position)
+            if found:
+                return [child, *found]
+    return []
 
 
-def changed(loop: ast.For | ast.AsyncFor) -> set[str]:
+def _position(node: ast.AST) -> Position | None:
+    """Return where a node stands; None if it has no place of its own."""
+    if not isinstance(node, ast.expr | ast.stmt):
+        return None
+    last, end = node.end_lineno, node.end_col_offset
+    return node.lineno, last or node.lineno, node.col_offset, end or node.col_offset
+
+
+def _holds(outer: Position, inner: Position) -> bool:
+    """Tell whether one stretch of source holds another."""
+    begins = (outer[0], outer[2]) <= (inner[0], inner[2])
+    return begins and (inner[1], inner[3]) <= (outer[1], outer[3])
+
+
+def _loops(path: list[ast.AST], scope: ast.AST) -> tuple[list[Loop], bool]:
+    """Return the loops over the call at the end of a path; whether it is gathered."""
+    for node in reversed(path[:-1]):
+        if isinstance(node, LOOPS):
+            return [node], False
+        if isinstance(node, GATHERING):
+            return [], True
+        if isinstance(node, ast.stmt):
+            named = _loops_over(node, scope)
+            return named, not named and path[-2] is not node
+    return [], False
+
+
+def _loops_over(statement: ast.stmt, scope: ast.AST) -> list[Loop]:
+    """Return the loops of a scope over a name that a statement gives to a result."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    loops = [node for node in ast.walk(scope) if isinstance(node, LOOPS)]
+    return [loop for loop in loops if names & _names(loop.iter)]
+
+
+def _names(node: ast.AST) -> set[str]:
+    """Return the names in an expression."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _yields(loop: Loop) -> bool:
+    """Tell whether a loop hands on what comes of its items."""
+    return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(loop))
+
+
+def changed(loop: Loop) -> set[str]:
     """Return the names that one loop changes from one item to the next.
 
     Parameters
@@ -66,7 +137,7 @@ def changed(loop: ast.For | ast.AsyncFor) -> set[str]:
     set of str
         Without what each item binds before it reads it.
     """
-    targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    targets = _names(loop.target)
     flow = read_body(loop.body)
     # What an item reads before it binds it comes from the item before.
     bound = flow.assigned & flow.names
