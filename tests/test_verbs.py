@@ -43,7 +43,7 @@ from nbckpt.verbs.finding.opening import changing, choose_run, looking, require_
 from nbckpt.verbs.finding.starting import find_start, read_start
 from nbckpt.verbs.forms import pages
 from nbckpt.verbs.forms.late import late
-from nbckpt.verbs.look import overview, steps
+from nbckpt.verbs.look import explaining, overview, steps
 from nbckpt.verbs.prepare import planning
 from nbckpt.verbs.prepare.outline import MISSING, outline
 from nbckpt.verbs.settle import marks
@@ -293,7 +293,7 @@ def test_status_notes_what_is_wrong_and_explain_tells_the_rest(
     assert rows.rows[0][-1] == note
     assert data["steps"][0]["error"] == error
     assert error in pages.plain(
-        steps.explain_page(steps.explain(lab.reader, lab.run, "load"))
+        explaining.explain_page(explaining.explain(lab.reader, lab.run, "load"))
     )
 
 
@@ -361,7 +361,7 @@ def test_every_answer_is_plain_json(lab: Lab, verb: str) -> None:
         "status": lab.status,
         "runs": lambda: status.runs(lab.reader),
         "show": lambda: steps.show(lab.reader, lab.run, "load"),
-        "explain": lambda: steps.explain(lab.reader, lab.run, "load"),
+        "explain": lambda: explaining.explain(lab.reader, lab.run, "load"),
         "verify": lambda: verify(lab.reader, lab.run),
         "plan": lambda: planning.plan_run(lab.reader, lab.run),
     }
@@ -459,48 +459,72 @@ def test_show_of_step_that_never_completed_says_so(lab: Lab) -> None:
 def test_explain_names_the_part_that_differed_from_the_record_before(lab: Lab) -> None:
     lab.complete("load", fingerprint=Fingerprint(code="code", inputs={"STARTED": "1"}))
     lab.complete("load", fingerprint=Fingerprint(code="code", inputs={"STARTED": "2"}))
-    found = steps.explain(lab.reader, lab.run, "load")
+    found = explaining.explain(lab.reader, lab.run, "load")
     assert found["changed"] == ["input 'STARTED' changed"]
-    assert pages.plain(steps.explain_page(found)).endswith(
+    assert pages.plain(explaining.explain_page(found)).endswith(
         "What differed from the record before\n  input 'STARTED' changed\n"
         "What would happen now can't be told: its notebook is not known here."
     )
 
 
 def test_explain_tells_each_part_of_a_reason_in_a_line_of_its_own() -> None:
-    last = steps.LastTime(kind="completed", at=0.0, reason="a; b", seconds=1.0)
-    told = steps.Explanation(
-        run="etl-1", step="fit", last=last, ran=last, changed=[], now="run", reason="c; d"
+    last = explaining.LastTime(kind="completed", at=0.0, reason="a; b", seconds=1.0)
+    told = explaining.Explanation(
+        run="etl-1", step="fit", last=last, ran=last, changed=[], sources=[], now="run",
+        reason="c; d",
     )  # fmt: skip
-    assert pages.plain(steps.explain_page(told)).splitlines()[1:] == [
+    assert pages.plain(explaining.explain_page(told)).splitlines()[1:] == [
         "Its body ran on unknown for 1.0 s, because", "  a", "  b",
         "If the notebook ran now: run, because", "  c", "  d",
     ]  # fmt: skip
 
 
+def test_explain_tells_which_step_an_input_that_differed_came_from_and_why(
+    lab: Lab,
+) -> None:
+    made = Contents(bound=("rows",))
+    lab.complete("load", contents=made)
+    lab.complete("fit", fingerprint=Fingerprint(code="c", inputs={"rows": "1"}))
+    lab.complete("load", contents=made)
+    lab.start("fit")
+    changed = Fingerprint(code="c", inputs={"rows": "2", "k": "3"})
+    lab.complete("fit", fingerprint=changed)
+    found = explaining.explain(lab.reader, lab.run, "fit")
+    assert found["changed"] == ["input 'k' is new", "input 'rows' changed"]
+    (source,) = found["sources"]
+    assert (source["input"], source["step"]) == ("rows", "load")
+    assert found["ran"] is not None
+    found["ran"]["reason"] = "input 'k' is new"
+    shown = pages.plain(explaining.explain_page(found)).splitlines()
+    assert shown[1].endswith(", because")
+    assert shown[2:4] == ["  input 'k' is new", "  input 'rows' changed"]
+    assert shown[4].startswith("    step load made it on ")
+    assert shown[4].endswith(" (it has no record yet).")
+
+
 def test_explain_of_step_that_failed_tells_its_error(lab: Lab) -> None:
     lab.start("load")
     lab.journal.fail("load", StepState.FAILED, "ValueError: no")
-    found = steps.explain(lab.reader, lab.run, "load")
+    found = explaining.explain(lab.reader, lab.run, "load")
     assert found["last"] is not None
     assert found["last"]["kind"] == "failed"
-    assert "ValueError: no" in pages.plain(steps.explain_page(found))
+    assert "ValueError: no" in pages.plain(explaining.explain_page(found))
 
 
 def test_explain_without_notebook_says_that_now_cannot_be_told(lab: Lab) -> None:
-    found = steps.explain(lab.reader, lab.run, "fit")
+    found = explaining.explain(lab.reader, lab.run, "fit")
     assert (found["last"], found["now"]) == (None, "")
-    assert "can't be told" in pages.plain(steps.explain_page(found))
+    assert "can't be told" in pages.plain(explaining.explain_page(found))
 
 
 def test_explain_tells_of_a_step_when_another_cell_is_no_step(lab: Lab) -> None:
     notebook = a_notebook(lab.folder, "%%step load\nx = 1", "%%step fit --chekc x")
     lab.complete("load")
     run = replace(lab.run, notebook=str(notebook))
-    found = steps.explain(lab.reader, run, "load")
+    found = explaining.explain(lab.reader, run, "load")
     assert found["now"] in {"run", "skip"}
-    assert "Its body ran" in pages.plain(steps.explain_page(found))
-    wrong = steps.explain(lab.reader, run, "fit")
+    assert "Its body ran" in pages.plain(explaining.explain_page(found))
+    wrong = explaining.explain(lab.reader, run, "fit")
     assert wrong["now"] == "unknown"
     assert "code cell 2 (%%step fit --chekc x)" in wrong["reason"]
 

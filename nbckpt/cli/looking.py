@@ -15,13 +15,14 @@ from nbckpt.verbs.look import overview
 from nbckpt.verbs.standing import status
 
 if TYPE_CHECKING:
-    from nbckpt.verbs.look import steps
+    from nbckpt.verbs.look import explaining, steps
     from nbckpt.verbs.prepare import planning
 else:
     planning, steps = (
         late("nbckpt.verbs.prepare.planning"),
         late("nbckpt.verbs.look.steps"),
     )
+    explaining = late("nbckpt.verbs.look.explaining")
 
 
 @click.command("status")
@@ -98,8 +99,8 @@ def explain_command(step: str, target: str, store: str, *, as_json: bool) -> Non
     nbckpt explain fit
     """
     with looking(folder_of(store, target)) as reader:
-        data = steps.explain(reader, run_named(reader, target), step)
-        answer(data, steps.explain_page, as_json=as_json)
+        data = explaining.explain(reader, run_named(reader, target), step)
+        answer(data, explaining.explain_page, as_json=as_json)
 
 
 COMMANDS = (status_command, plan_command, show_command, explain_command)

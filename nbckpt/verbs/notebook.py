@@ -17,9 +17,10 @@ from nbckpt.verbs.forms.documents import text
 from nbckpt.verbs.forms.pages import as_json, size
 from nbckpt.verbs.look import audited, picturing
 from nbckpt.verbs.look.audit import audit
+from nbckpt.verbs.look.explaining import explain, explain_page
 from nbckpt.verbs.look.handover import handover, handover_text
 from nbckpt.verbs.look.overview import status_page
-from nbckpt.verbs.look.steps import explain, explain_page, show, show_page
+from nbckpt.verbs.look.steps import show, show_page
 from nbckpt.verbs.prepare.linting import lint_notebook, lint_page
 from nbckpt.verbs.prepare.planning import plan_notebook, plan_page, plan_run
 from nbckpt.verbs.settle import speaking

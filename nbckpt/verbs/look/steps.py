@@ -1,25 +1,19 @@
-"""``nbckpt show`` and ``nbckpt explain``: one step, what it left and why it runs."""
+"""``nbckpt show``: one step, and all that it left."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nbckpt.plan import wrong_lines
 from nbckpt.records import (
     Event,
-    Fingerprint,
     Record,
     RunRecord,
-    StepRecord,
     dumps,
     loads,
 )
-from nbckpt.resume import differences
-from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.finding.opening import require_step
 from nbckpt.verbs.forms.pages import (
     Page,
-    Part,
     Table,
     Tree,
     duration,
@@ -27,9 +21,6 @@ from nbckpt.verbs.forms.pages import (
     moment,
     size,
 )
-from nbckpt.verbs.prepare.outline import outline
-from nbckpt.verbs.prepare.planning import notebook_of, predictions
-from nbckpt.verbs.prepare.prediction import Prediction
 from nbckpt.verbs.standing.looping import LoopStatus, loop_tree, loops
 
 if TYPE_CHECKING:
@@ -37,7 +28,6 @@ if TYPE_CHECKING:
 
     from nbckpt.runs.history import Reader
 
-ENDS = {"completed", "skipped", "failed", "interrupted"}
 MANY = 12
 """Names that are written out."""
 
@@ -61,32 +51,6 @@ class StepRecordView(TypedDict):
     """Those that it made: name, value, reason, by, at."""
     history: list[dict[str, Any]]
     """Lines of the history that are about the step, oldest first."""
-
-
-class LastTime(TypedDict):
-    """What happened to a step last."""
-
-    kind: str
-    """``completed skipped failed interrupted started``."""
-    at: float
-    reason: str
-    seconds: float
-
-
-class Explanation(TypedDict):
-    """What ``nbckpt explain --json`` prints."""
-
-    run: str
-    step: str
-    last: LastTime | None
-    ran: LastTime | None
-    """The last time that its body was run to its end, and why."""
-    changed: list[str]
-    """What differed then from the record before, part by part."""
-    now: str
-    """``run skip unknown stop``; empty if the notebook is not known."""
-    reason: str
-    """Why that would happen now."""
 
 
 def show(reader: Reader, run: RunRecord, step: str) -> StepRecordView:
@@ -125,7 +89,7 @@ def show(reader: Reader, run: RunRecord, step: str) -> StepRecordView:
         decisions=[
             _plain(made) for made in reader.decisions(run.run_id) if made.step == step
         ],
-        history=[_plain(event) for event in _events(reader, run.run_id, step)],
+        history=[_plain(event) for event in events_of(reader, run.run_id, step)],
     )
 
 
@@ -135,76 +99,9 @@ def _plain(record: Record) -> dict[str, Any]:
     return found
 
 
-def explain(reader: Reader, run: RunRecord, step: str) -> Explanation:
-    """Return why a step ran last, and what would happen to it now.
-
-    Parameters
-    ----------
-    reader : Reader
-        The store.
-    run : RunRecord
-        The run.
-    step : str
-        The step's name.
-
-    Returns
-    -------
-    Explanation
-        JSON values.
-
-    Raises
-    ------
-    NotFound
-        If the run has no such step.
-    """
-    require_step(reader, run.run_id, step)
-    events = _events(reader, run.run_id, step)
-    ran = next((e for e in reversed(events) if e.kind == "completed"), None)
-    last = next((e for e in reversed(events) if e.kind in ENDS), None)
-    now = _now(reader, run, step)
-    return Explanation(
-        run=run.run_id,
-        step=step,
-        last=_last(last or (events[-1] if events else None)),
-        ran=_last(ran),
-        changed=_changed(ran, reader.step(run.run_id, step)),
-        now=now.word if now else "",
-        reason=now.reason if now else "its notebook is not known here",
-    )
-
-
-def _events(reader: Reader, run_id: str, step: str) -> list[Event]:
-    """Return the lines of the history that are about a step."""
+def events_of(reader: Reader, run_id: str, step: str) -> list[Event]:
+    """Return the lines of the history that are about a step, oldest first."""
     return [event for _, event in reader.history(run_id) if event.step == step]
-
-
-def _last(event: Event | None) -> LastTime | None:
-    """Return a line of the history in short."""
-    if event is None:
-        return None
-    return LastTime(
-        kind=event.kind, at=event.at, reason=event.reason, seconds=event.seconds
-    )
-
-
-def _changed(ran: Event | None, record: StepRecord | None) -> list[str]:
-    """Return how a record differs from the one that it replaced."""
-    before = ran.detail.get("before") if ran else None
-    if record is None or before is None:
-        return []
-    return differences(Fingerprint.from_json(before["fingerprint"]), record.fingerprint)
-
-
-def _now(reader: Reader, run: RunRecord, step: str) -> Prediction | None:
-    """Return what would happen to a step now, if its notebook is known."""
-    notebook = notebook_of(reader, run)
-    if notebook is None:
-        return None
-    sources = read_sources(notebook)
-    found = predictions(reader, notebook, run.run_id, outline(sources, parse_body))
-    gone = ["the notebook, as it was saved last, has no such step"]
-    reason = "; ".join(gone + [wrong.what for wrong in wrong_lines(sources)])
-    return found.get(step, Prediction("unknown", reason))
 
 
 def show_page(data: StepRecordView) -> Page:
@@ -229,12 +126,7 @@ def show_page(data: StepRecordView) -> Page:
         *map(loop_tree, data["loops"]),
         *_sections(data),
     ]
-    return [Tree(_title(data), branches)]
-
-
-def _title(data: StepRecordView | Explanation) -> str:
-    """Return which step is told of."""
-    return f"step {data['step']} of run {data['run']}"
+    return [Tree(f"step {data['step']} of run {data['run']}", branches)]
 
 
 def _attempt_lines(attempt: dict[str, Any] | None) -> list[str]:
@@ -337,58 +229,3 @@ def _names(names: Iterable[str]) -> str:
     """Return names in one line; nothing if there are none."""
     found = sorted(names)
     return listed(found, MANY) if found else ""
-
-
-def explain_page(data: Explanation) -> Page:
-    """Return an explanation for people.
-
-    Parameters
-    ----------
-    data : Explanation
-        From `explain`.
-
-    Returns
-    -------
-    Page
-        What happened last, and what would happen now.
-    """
-    page: list[Part] = [_title(data), *_ending(data["last"])]
-    ran = data["ran"]
-    if ran is not None:
-        when = f"{moment(ran['at'])} for {duration(ran['seconds'])}"
-        page.append(_because(f"Its body ran on {when}", ran["reason"]))
-    if data["changed"]:
-        page.append(Tree("What differed from the record before", data["changed"]))
-    if data["now"]:
-        page.append(_because(f"If the notebook ran now: {data['now']}", data["reason"]))
-    else:
-        page.append(f"What would happen now can't be told: {data['reason']}.")
-    return page
-
-
-def _because(what: str, reason: str) -> Part:
-    """Return what happens and why; a reason of several parts as a tree."""
-    parts = reason.split("; ")
-    if len(parts) > 1:
-        return Tree(f"{what}, because", parts)
-    return f"{what} ({reason or 'of an unknown reason'})."
-
-
-def _ending(last: LastTime | None) -> list[str]:
-    """Return how a step ended last, unless its body ran to its end."""
-    if last is None:
-        return ["It has not run yet."]
-    if last["kind"] == "completed":
-        return []
-    when = f"{_past(last['kind'])} on {moment(last['at'])}"
-    return [f"It {when}: {last['reason']}." if last["reason"] else f"It {when}."]
-
-
-def _past(kind: str) -> str:
-    """Return what happened, as a verb."""
-    words = {
-        "skipped": "was skipped",
-        "failed": "failed",
-        "interrupted": "was interrupted",
-    }
-    return words.get(kind, "was begun, and no end of it is recorded,")
