@@ -39,6 +39,7 @@ overflow-wrap:break-word}
 .nbckpt.nbckpt td:last-child{text-align:right;white-space:nowrap;\
 font-variant-numeric:tabular-nums}
 .nbckpt.nbckpt th+td{white-space:nowrap}
+.nbckpt.nbckpt th+td+td{min-width:12em}
 .nbckpt i[aria-hidden]{display:inline-block;width:1.3em;font-style:normal;\
 font-weight:700;text-align:center}
 .nbckpt .skipped i,.nbckpt .done i{color:var(--ok)}
@@ -49,6 +50,7 @@ font-weight:700;text-align:center}
 .nbckpt summary:focus-visible{outline:2px solid var(--run);outline-offset:-1px}
 .nbckpt.nbckpt ul{margin:2px 0 2px 1.2em;padding:0}
 .nbckpt.nbckpt li:has(>details){list-style:none;margin-left:-14px}
+.nbckpt.nbckpt li ul{margin-left:2.4em}
 .nbckpt.nbckpt code{background:none;padding:0;color:inherit;user-select:all;\
 font:12px/1.5 var(--jp-code-font-family,monospace)}
 .nbckpt progress{width:12em;height:8px;accent-color:var(--run)}
