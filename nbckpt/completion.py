@@ -12,6 +12,7 @@ from nbckpt.current import Gathered
 from nbckpt.inputs.proofs import ABSENT, Paths
 from nbckpt.inputs.watch import Touched
 from nbckpt.records import SEEDED_BY_STEP, Contents, Evidence, StepRecord, Value
+from nbckpt.source.lasting import lasting
 from nbckpt.state import ambient, snapshots, variables
 from nbckpt.state.checkpoints import Work, pack_name
 from nbckpt.state.modulestate import home
@@ -208,6 +209,7 @@ def _texts(body: Body) -> set[str]:
 def _why_not_kept(work: Work, body: Body, session: Session) -> str:
     """Return why a step's work can't be kept whole; empty if it can."""
     found = session.checkpoints.refusals(work)
+    found = found or lasting(body.calls, session.namespace)
     spelled = body.reads.constants | ambient.values_in_magics(body.reads.magics)
     unspelled = ambient.unspelled(work.around, spelled)
     if unspelled and not found:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt.codecs.handles import revive_entry
+from nbckpt.codecs.listings import revive_entry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,6 +103,10 @@ KEPT: dict[str, tuple[str, str]] = {
     "array on an array": (
         "b = array.array('d', [1, 2]); x = (b, np.frombuffer(b))",
         "x[1].__setitem__(1, 7) is None and x[0][1] == 7.0",
+    ),
+    "object that may be copied though it cleans up": (
+        "class T:\n  def __del__(self): pass\n  def __getstate__(self): return {'a': 1}\nx = T()",
+        "x.a == 1",
     ),
     "mapping with attributes": (
         "class A(dict): __getattr__ = dict.__getitem__\nx = A(a=1)",
@@ -454,6 +458,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "running pool": ("x = multiprocessing.Pool(1)", "x"),
     "logging handler": ("x = logging.StreamHandler()", "x"),
     "weak reference": ("class W: pass\nw = W(); x = weakref.ref(w)", "x"),
+    "object that cleans up at its end": (
+        "class T:\n  def __del__(self): open(TMP + '/ended', 'w').close()\nx = [T()]",
+        "x[0]",
+    ),
     "weak proxy": ("class W: pass\nw = W(); x = weakref.proxy(w)", "x"),
     "finalizer": ("class W: pass\nw = W(); x = weakref.finalize(w, print)", "x"),
     "part of a bytearray": ("x = memoryview(bytearray(4))[1:3]", "x"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from nbckpt.codecs import handles
+from nbckpt.codecs import handles, listings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ def test_folder_that_another_thread_has_open_for_a_moment_holds_nothing_up(
 ) -> None:
     listing = spent_listing(tmp_path)
     passing = [os.open(tmp_path, os.O_RDONLY)]
-    look = handles._open_folders
+    look = listings._open_folders
 
     def look_and_close() -> set[str]:
         found = look()
@@ -31,10 +31,10 @@ def test_folder_that_another_thread_has_open_for_a_moment_holds_nothing_up(
             os.close(passing.pop())
         return found
 
-    monkeypatch.setattr(handles, "_open_folders", look_and_close)
+    monkeypatch.setattr(listings, "_open_folders", look_and_close)
     reduce = handles.reducer(type(listing))
     assert reduce is not None
-    assert reduce(listing) == (handles.revive_listing, ())
+    assert reduce(listing) == (listings.revive_listing, ())
 
 
 def test_listing_that_is_not_over_is_refused_and_loses_no_entry(tmp_path: Path) -> None:

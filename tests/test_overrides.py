@@ -32,6 +32,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
         ("setattr(json, 'mine', 1)", {"json.mine"}),
         ("def f():\n    m.x = 1", {"m.x"}),
         ("setattr(json, name, 1)", set()),
+        ("json.mine['k'] = 1; del m.x['k']; df['y'] = df.z", {"json.mine", "m.x"}),
         ("f().x = 1; a[0].y = 2; z = a.b", set()),
     ],
 )

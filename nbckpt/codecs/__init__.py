@@ -1,7 +1,7 @@
 """Values and bytes: encoding, decoding, canonical digests, refusals with their path."""
 
-from nbckpt.codecs.canonical import Canonical, is_local
-from nbckpt.codecs.code import global_names, stored_globals
+from nbckpt.codecs.canonical import Canonical
+from nbckpt.codecs.code import global_names, is_local, stored_globals
 from nbckpt.codecs.decoder import SecretEncoder, decode
 from nbckpt.codecs.definitions import Target, asked
 from nbckpt.codecs.encoder import Encoded, Encoder, Refusal

@@ -11,7 +11,6 @@ import io
 import pickle
 import sys
 import types
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -311,25 +310,3 @@ class Canonical:
         except Exception as error:
             canon.unknown = canon.unknown or f"{type(value).__name__} ({error})"
             return "unknown"
-
-
-def is_local(file: str | None) -> bool:
-    """Tell whether a module is the user's own: a source file in no installed package.
-
-    Parameters
-    ----------
-    file : str or None
-        The module's file.
-
-    Returns
-    -------
-    bool
-        By where its file lies.
-    """
-    path = file or ""
-    installed = ("site-packages", "dist-packages")
-    inside = path.startswith((sys.base_prefix, sys.prefix)) or any(
-        p in path for p in installed
-    )
-    # A module that a library makes up, such as torch.ops, names a file without a folder.
-    return path.endswith(".py") and not inside and Path(path).is_absolute()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dis
+import sys
 import types
+from pathlib import Path
 from typing import Any
 
 from nbckpt.keys import digest
@@ -94,3 +96,25 @@ def _operands(code: types.CodeType, operations: set[str]) -> set[str]:
         if isinstance(constant, types.CodeType):
             found |= _operands(constant, operations)
     return found
+
+
+def is_local(file: str | None) -> bool:
+    """Tell whether a module is the user's own: a source file in no installed package.
+
+    Parameters
+    ----------
+    file : str or None
+        The module's file.
+
+    Returns
+    -------
+    bool
+        By where its file lies.
+    """
+    path = file or ""
+    installed = ("site-packages", "dist-packages")
+    inside = path.startswith((sys.base_prefix, sys.prefix)) or any(
+        p in path for p in installed
+    )
+    # A module that a library makes up, such as torch.ops, names a file without a folder.
+    return path.endswith(".py") and not inside and Path(path).is_absolute()

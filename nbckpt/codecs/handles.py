@@ -8,14 +8,12 @@ kept by anybody, and is refused with its path.
 from __future__ import annotations
 
 import concurrent.futures
-import errno
 import io
 import os
 import queue
 import re
 import socket
 import sqlite3
-import stat
 import subprocess
 import sys
 import tempfile
@@ -23,15 +21,17 @@ import threading
 import types
 import weakref
 from multiprocessing.pool import Pool
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from nbckpt.codecs import listings
+from nbckpt.codecs.code import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LISTING_LOOKS = 20
-LISTING_PAUSE = 0.005
 Reduction = tuple[Any, ...] | str | None
+COPYING = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+ENDING = "its __del__ would run for each copy; define __getstate__ if it may"
 
 
 def reducer(kind: type) -> Callable[[Any], Reduction] | None:
@@ -52,7 +52,18 @@ def reducer(kind: type) -> Callable[[Any], Reduction] | None:
         found = _BY_TYPE.get(base) or _BY_NAME.get(f"{base.__module__}.{base.__name__}")
         if found is not None:
             return found
-    return None
+    return _refused(ENDING) if _is_ending(kind) else None
+
+
+def _is_ending(kind: Any) -> bool:
+    """Tell whether a class of the user's does something at the end of each copy."""
+    end = getattr(kind, "__del__", None)
+    if not isinstance(end, types.FunctionType):
+        return False
+    file = end.__globals__.get("__file__")
+    return (file is None or is_local(file)) and all(
+        getattr(kind, name, None) is getattr(object, name, None) for name in COPYING
+    )
 
 
 def _file(file: Any) -> Reduction:
@@ -258,59 +269,6 @@ def revive_generator() -> Any:
     return generator
 
 
-def _listing(_: Any) -> Reduction:
-    """Keep a listing of a folder that is over.
-
-    It can't be asked without taking its next entry; but one that is not over holds its
-    folder open, and mostly no folder is, but for a moment in another thread.
-    """
-    held, pause = _open_folders(), threading.Event()
-    for _ in range(LISTING_LOOKS):
-        if not held:
-            return revive_listing, ()
-        pause.wait(LISTING_PAUSE)
-        held &= _open_folders()
-    return "a listing of a folder that may not be over; make it a list"
-
-
-def _open_folders() -> set[str]:
-    """Return the numbers under which folders are open."""
-    # A whole list first: the folder of the numbers is closed again then.
-    return {p.name for p in list(Path("/dev/fd").iterdir()) if _is_open_folder(p)}
-
-
-def _is_open_folder(number: Path) -> bool:
-    """Tell whether a folder is open under a number."""
-    try:
-        return stat.S_ISDIR(os.fstat(int(number.name)).st_mode)
-    except OSError:  # the one by which the numbers were listed
-        return False
-
-
-def revive_listing() -> Any:
-    """Return a listing that is over; called while decoding."""
-    listing = os.scandir(os.sep)
-    listing.close()
-    return listing
-
-
-def _entry(entry: os.DirEntry[Any]) -> Reduction:
-    """Keep an entry of a folder as its place."""
-    folder = entry.path[: len(entry.path) - len(entry.name)]
-    if not folder:
-        return "an entry of a folder that was opened by number; keep its name"
-    return revive_entry, (folder, entry.name)
-
-
-def revive_entry(folder: Any, name: Any) -> Any:
-    """List a folder again; called while decoding."""
-    with os.scandir(folder) as listing:
-        for entry in listing:
-            if entry.name == name:
-                return entry
-    raise FileNotFoundError(errno.ENOENT, "no such entry any more", folder + name)
-
-
 def _exception(error: BaseException) -> Reduction:
     """Keep an exception with its arguments, whatever its own ``__init__`` takes."""
     kind: Any = type(error)
@@ -368,7 +326,7 @@ _BY_TYPE: dict[type, Callable[[Any], Reduction]] = {
     types.AsyncGeneratorType: _refused("an asynchronous generator"),
     types.FrameType: _refused("a frame"),
     types.TracebackType: _refused("a traceback"),
-    os.DirEntry: _entry,
+    os.DirEntry: listings.entry,
     re.Match: _match,
     weakref.ref: _refused("a weak reference"),
     weakref.ProxyType: _refused("a weak reference"),
@@ -383,7 +341,7 @@ _BY_TYPE: dict[type, Callable[[Any], Reduction]] = {
 }
 _BY_NAME: dict[str, Callable[[Any], Reduction]] = {
     "ipykernel.iostream.OutStream": _stream,
-    "posix.ScandirIterator": _listing,
+    "posix.ScandirIterator": listings.listing,
     "_asyncio.Task": _refused("an asyncio task"),
     "_asyncio.Future": _refused("an asyncio future"),
     "_ctypes._Pointer": _refused("a pointer"),

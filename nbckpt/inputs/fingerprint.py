@@ -17,6 +17,7 @@ from nbckpt.codecs import Canonical, asked
 from nbckpt.inputs.localmodules import sources
 from nbckpt.inputs.proofs import Paths, refuse_elsewhere
 from nbckpt.records import Fingerprint, Value
+from nbckpt.source.lasting import calls, results
 from nbckpt.source.overrides import set_attributes
 from nbckpt.source.reads import Reads, compile_body, environment_names, read_body
 from nbckpt.state.modulestate import OWN, Names, home, is_own_module
@@ -42,6 +43,8 @@ class Body:
     environment: set[str]
     attributes: frozenset[str] = frozenset()
     """Attributes that it sets on what it names."""
+    calls: frozenset[str] = frozenset()
+    """What it calls, as it names it."""
 
     @classmethod
     def of(cls, statements: list[Any]) -> Body:
@@ -59,7 +62,8 @@ class Body:
         """
         found = environment_names(compile_body(statements))
         code, reads = keys.code_fingerprint(statements), read_body(statements)
-        return cls(code, reads, found, set_attributes(statements))
+        reads.names |= results(statements)
+        return cls(code, reads, found, set_attributes(statements), calls(statements))
 
 
 @dataclass(slots=True)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import decimal
+import gc
+import importlib
 import locale
+import logging
+import multiprocessing
+import socket
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -118,6 +123,75 @@ def _set_locale(value: str) -> None:
     locale.setlocale(locale.LC_ALL, value)
 
 
+def _interpreter() -> Any:
+    """Return limits of the interpreter."""
+    return sys.get_int_max_str_digits(), sys.getswitchinterval()
+
+
+def _set_interpreter(value: Any) -> None:
+    """Set limits of the interpreter."""
+    sys.set_int_max_str_digits(value[0])
+    sys.setswitchinterval(value[1])
+
+
+def _collection() -> Any:
+    """Return whether and when garbage is collected."""
+    return gc.isenabled(), gc.get_threshold()
+
+
+def _set_collection(value: Any) -> None:
+    """Set whether and when garbage is collected."""
+    gc.enable() if value[0] else gc.disable()
+    gc.set_threshold(*value[1])
+
+
+def _socket_timeout() -> Any:
+    """Return how long new sockets wait; a tuple, since they may wait for ever."""
+    found = library("socket")
+    return None if found is None else (found.getdefaulttimeout(),)
+
+
+def _set_socket_timeout(value: Any) -> None:
+    """Set how long new sockets wait."""
+    socket.setdefaulttimeout(value[0])
+
+
+def _start_method() -> Any:
+    """Return how child processes are started; a tuple, since it may be undecided."""
+    found = library("multiprocessing")
+    return None if found is None else (found.get_start_method(allow_none=True),)
+
+
+def _set_start_method(value: Any) -> None:
+    """Set how child processes are started."""
+    multiprocessing.set_start_method(value[0], force=True)
+
+
+def _log_flow() -> Any:
+    """Return below which level nothing is logged, and loggers that keep to themselves."""
+    loggers = logging.root.manager.loggerDict.items()
+    alone = sorted(n for n, x in loggers if not getattr(x, "propagate", True))
+    return logging.root.manager.disable, alone
+
+
+def _set_log_flow(value: Any) -> None:
+    """Set below which level nothing is logged, and loggers that keep to themselves."""
+    logging.disable(value[0])
+    for name in value[1]:
+        logging.getLogger(name).propagate = False
+
+
+def _sklearn_config() -> Any:
+    """Return scikit-learn's configuration."""
+    sklearn = library("sklearn")
+    return None if sklearn is None else sklearn.get_config()
+
+
+def _set_sklearn_config(value: Any) -> None:
+    """Set scikit-learn's configuration."""
+    importlib.import_module("sklearn").set_config(**value)
+
+
 SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "printing": (_numpy_printing, _set_numpy_printing),
     "matplotlib": (_rc_params, _set_rc_params),
@@ -125,5 +199,11 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "decimal": (_decimal_context, _set_decimal_context),
     "locale": (lambda: locale.setlocale(locale.LC_ALL), _set_locale),
     "dtype": (_torch_dtype, _set_torch_dtype),
+    "interpreter": (_interpreter, _set_interpreter),
+    "collection": (_collection, _set_collection),
+    "sockets": (_socket_timeout, _set_socket_timeout),
+    "processes": (_start_method, _set_start_method),
+    "log flow": (_log_flow, _set_log_flow),
+    "sklearn": (_sklearn_config, _set_sklearn_config),
 }
 """Section → what reads it (None: its library is not imported) and what sets it."""

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 Namespace = dict[str, Any]
 SETTERS = {"setattr", "delattr"}
-AROUND = {"sys.path", "sys.stdout", "sys.stderr", "os.environ", "warnings.filters"}
+AROUND = {
+    "sys.path", "sys.stdout", "sys.stderr", "os.environ", "warnings.filters",
+    "sys.modules", "matplotlib.pyplot.rcParams", "matplotlib.rcParams",
+}  # fmt: skip
 """Looked after as ambient state."""
 
 
@@ -69,11 +72,17 @@ def overridden(chains: Iterable[str], namespace: Namespace) -> Iterator[str]:
 
 def _set_by(node: ast.AST) -> str:
     """Return the dotted attribute that a node sets; empty if none."""
-    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-        return _chain(node)
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and _is_set(node):
+        chain = _chain(node if isinstance(node, ast.Attribute) else node.value)
+        return chain if "." in chain else ""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return _set_by_call(node.func.id, node.args)
     return ""
+
+
+def _is_set(node: ast.Attribute | ast.Subscript) -> bool:
+    """Tell whether an attribute, or an item of what may be one, is set or deleted."""
+    return isinstance(node.ctx, (ast.Store, ast.Del))
 
 
 def _set_by_call(function: str, arguments: list[ast.expr]) -> str:

@@ -33,6 +33,9 @@ REPLAYED = {
     "aimport",
     "pylab",
     "config",
+    "alias",
+    "alias_magic",
+    "xmode",
 }
 
 
