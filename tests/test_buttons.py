@@ -90,6 +90,20 @@ def test_click_records_the_answer_and_seals_the_buttons(
     assert f"<p>{line.value}</p>" == seen["text/html"]
 
 
+def test_page_without_the_widget_shows_what_is_asked_and_the_commands(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: dict[str, Any] = {}
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.update(data))
+    Buttons(session, f"{ASKED.text}\x1b\ud800", answers_of(ASKED)).show()
+    assert shown.pop("application/vnd.jupyter.widget-view+json")["model_id"]
+    command = "nbckpt answer r-1 go yes"
+    assert shown["text/plain"].splitlines()[1] == command
+    assert "\x1b" not in shown["text/plain"]
+    assert "<p>Go &lt;on&gt;?\N{REPLACEMENT CHARACTER}?</p>" in shown["text/html"]
+    assert command in shown["text/html"]
+
+
 def test_second_click_is_told_who_was_first(
     session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

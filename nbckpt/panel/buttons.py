@@ -6,7 +6,6 @@ what, which stays in the saved notebook. Where the command was faster, the line 
 
 from __future__ import annotations
 
-import html
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from nbckpt.resume import Stop
 from nbckpt.runs.history import Reader
 from nbckpt.runs.persons import person
 from nbckpt.verbs.forms.late import late
+from nbckpt.verbs.forms.pages import as_html, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,7 +142,7 @@ def answers_of(asked: Question) -> list[Choice]:
             value = option[0] if option else text
             done = store.transact(settling.answer(asked, value, person(), time.time()))
             told = f"answered {answers.word_of(done.answer)} by {done.answered_by}"
-            return f"{done.text}: {told}. Run the notebook again to go on"
+            return f"{done.text} ({told}). Run the notebook again to go on"
 
         return Choice(word, act, command, takes_text=not option)
 
@@ -237,15 +237,23 @@ class Buttons:
         import ipywidgets
         from IPython.display import display
 
-        self._told = ipywidgets.HTML(html.escape(self._text))
+        self._told = ipywidgets.HTML(as_html(self._text))
         parts = [self._button(choice) for choice in self._choices]
         if self._choices[0].takes_text:
             self._field = ipywidgets.Text(placeholder="answer")
             parts.insert(0, self._field)
-        told = "<br>".join(html.escape(each.command) for each in self._choices)
-        commands = ipywidgets.HTML(f"In a shell the same:<br><code>{told}</code>")
-        self.box = ipywidgets.VBox([self._told, ipywidgets.HBox(parts), commands])
-        self._display = display(self.box, display_id=True)
+        commands = [each.command for each in self._choices]
+        lines = (f"<code>{as_html(command)}</code>" for command in commands)
+        told = "<br>".join(("In a shell the same:", *lines))
+        below = ipywidgets.HTML(told)
+        self.box = ipywidgets.VBox([self._told, ipywidgets.HBox(parts), below])
+        # A page without the widget (untrusted, exported) shows the words instead.
+        words = {
+            "text/plain": printable("\n".join([self._text, *commands])),
+            "text/html": f"<p>{self._told.value}</p><p>{told}</p>",
+        }
+        shown = self.box._repr_mimebundle_() | words
+        self._display = display(shown, raw=True, display_id=True)
 
     def _button(self, choice: Choice) -> Any:
         """Return the button of a choice; its words are shown whole."""
@@ -272,7 +280,7 @@ class Buttons:
         except AlreadySettled as first:
             self._seal(str(first))
         except NbckptError as error:
-            self._told.value = html.escape(f"not recorded: {error}")
+            self._told.value = as_html(f"not recorded: {error}")
         else:
             self._seal(told)
         finally:
@@ -281,7 +289,7 @@ class Buttons:
 
     def _seal(self, line: str) -> None:
         """Put a line in place of the buttons, in a tab that knows only these as well."""
-        shown = {"text/plain": line, "text/html": f"<p>{html.escape(line)}</p>"}
+        shown = {"text/plain": line, "text/html": f"<p>{as_html(line)}</p>"}
         self._display.update(shown, raw=True)
-        self._told.value = html.escape(line)
+        self._told.value = as_html(line)
         self.box.children = (self._told,)
