@@ -620,6 +620,19 @@ def test_closed_store_can_be_written_again(desk: Desk) -> None:
     assert store.get("k") == 2
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_store_that_is_deleted_while_it_is_open_takes_no_write(
+    desk: Desk, tmp_path: Path, *, replaced: bool
+) -> None:
+    store = desk.open()
+    put(store, "k", 1)
+    desk.folder.rename(tmp_path / "gone")
+    if replaced:
+        desk.filled()
+    with pytest.raises(StoreError, match="was deleted or replaced"):
+        put(store, "k", 2)
+
+
 def test_half_made_database_is_made_anew(desk: Desk) -> None:
     desk.filled()
     scratch = desk.database.parent / "new-left"

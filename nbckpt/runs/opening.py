@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from nbckpt import __version__, keys
 from nbckpt.errors import StopForHuman
@@ -13,7 +15,7 @@ from nbckpt.records import SCHEMA_VERSION, Event, RunRecord, RunState
 from nbckpt.runs.lines import add_line, archived
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nbckpt.store import Store, Transaction
 
@@ -159,10 +161,11 @@ def refuse_cancelled(transaction: Transaction, run_id: str) -> None:
 
 
 def adopt(store: Store, stem: str, steps: Sequence[str]) -> None:
-    """Make a run that no notebook was known of the current run of a notebook.
+    """Take up the run of a notebook that had another name, or none that was known.
 
     Some clients start a kernel without telling it its notebook; its run is then named
-    after none. Once the same notebook is run by name, its work is taken up.
+    after none. And who renames a notebook in the middle of its run would begin a new
+    one, whose effects happen again. Both are told by their steps.
 
     Parameters
     ----------
@@ -174,15 +177,49 @@ def adopt(store: Store, stem: str, steps: Sequence[str]) -> None:
         Its steps in order; the run's plan must have the same.
     """
 
-    def change(transaction: Transaction) -> None:
-        unnamed = transaction.get(f"current/{UNNAMED}")
-        if unnamed is None or transaction.get(f"current/{stem}") is not None:
-            return
-        plan = transaction.get(f"plan/{unnamed['run_id']}") or {"steps": []}
-        if steps and [step["name"] for step in plan["steps"]] == list(steps):
-            transaction.put(f"current/{stem}", unnamed)
+    def change(transaction: Transaction) -> str:
+        if not steps or transaction.get(f"current/{stem}") is not None:
+            return ""
+        for found, told in _left_over(transaction, steps, store):
+            transaction.put(f"current/{stem}", found)
+            return told
+        return ""
 
-    store.transact(change)
+    if told := store.transact(change):
+        sys.stderr.write(
+            f"nbckpt: {told}, has the same steps and goes on here; for a new one: --fresh\n"
+        )
+
+
+def _left_over(
+    transaction: Transaction, steps: Sequence[str], store: Store
+) -> Iterator[tuple[Any, str]]:
+    """Yield the runs with these steps that no notebook has, and what is told of each."""
+    for key in [f"current/{UNNAMED}", *transaction.keys("current/")]:
+        found = transaction.get(key)
+        if found is None or _steps(transaction, found["run_id"]) != list(steps):
+            continue
+        if key == f"current/{UNNAMED}":
+            yield found, ""
+        elif gone := _gone(transaction, found["run_id"], store):
+            yield found, f"run {found['run_id']} of {gone}, which is gone"
+
+
+def _steps(transaction: Transaction, run_id: str) -> list[str]:
+    """Return the steps of a run in order."""
+    plan = transaction.get(f"plan/{run_id}") or {"steps": []}
+    return [step["name"] for step in plan["steps"]]
+
+
+def _gone(transaction: Transaction, run_id: str, store: Store) -> str:
+    """Return the file of the notebook of a run in the middle, if there is none any more."""
+    run = RunRecord.from_json(transaction.get(f"run/{run_id}"))
+    if run.is_ended or run.state is RunState.COMPLETED or not run.notebook:
+        return ""
+    file = Path(run.notebook)
+    # A folder that was moved has its notebooks beside its store, as before.
+    is_there = file.exists() or (store.folder.parent / file.name).exists()
+    return "" if is_there else file.name
 
 
 def _taken(transaction: Transaction) -> set[str]:

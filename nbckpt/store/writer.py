@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import diskcache
 
 from nbckpt import places, records
-from nbckpt.errors import StoreDamaged, StoreRefused
+from nbckpt.errors import StoreDamaged, StoreError, StoreRefused
 from nbckpt.store.database import SETTINGS, StrictDisk, translated
 
 if TYPE_CHECKING:
@@ -137,15 +138,32 @@ def write_all(
         started.put(translated(error, folder.parent))
         return
     started.put(None)
+    opened = (folder / "cache.db").stat()
     while (job := jobs.get()) is not None:
         change, durable, reply = job
         try:
+            _require_same(folder / "cache.db", opened)
             value = _commit(cache, secret, change, durable=durable)
         except BaseException as error:
             reply.give(done=False, value=translated(error, folder.parent))
         else:
             reply.give(done=True, value=value)
     cache.close()
+
+
+def _require_same(database: Path, opened: os.stat_result) -> None:
+    """Refuse to write into a file that has no name any more: nobody would find it."""
+    try:
+        is_same = os.path.samestat(database.stat(), opened)
+    except FileNotFoundError:
+        is_same = False
+    if not is_same:
+        raise StoreError(
+            f"the store {database.parent.parent} was deleted or replaced while this "
+            "kernel had it open",
+            "Nothing more is recorded. Put it back, or restart the kernel: what is not "
+            "in the store runs again",
+        )
 
 
 def _open_cache(folder: Path, secret: Secret) -> Any:
