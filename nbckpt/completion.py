@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import types
 from dataclasses import dataclass, field, replace
@@ -176,6 +177,8 @@ def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]
     after = snapshots.take(values, namespace, running.ground)
     changed = snapshots.changes(running.before, after)
     homes = {home(name) for name in changed.names}
+    # A module that ``try: import`` did not find is none that a skip must import.
+    imported = running.body.reads.modules & sys.modules.keys()
     around = _around(running, session)
     withheld = ambient.unnamed(around, _texts(running.body))
     work = Work(
@@ -185,7 +188,7 @@ def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]
         outputs=running.recording,
         result=session.result(),
         magics=running.body.reads.magics,
-        imports=sorted({*running.body.reads.modules, *filter(None, homes)}),
+        imports=sorted({*imported, *filter(None, homes)}),
         binds=frozenset(_bound(running, session)),
     )
     return work, after

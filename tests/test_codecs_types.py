@@ -414,6 +414,14 @@ KEPT_TORCH: dict[str, tuple[str, str]] = {
         "x = torch.ones(2, requires_grad=True); (x * 3).sum().backward()",
         "x.requires_grad and x.grad.tolist() == [3, 3]",
     ),
+    "tensor on an array": (
+        "a = np.zeros(3, dtype='f4'); x = (a, torch.from_numpy(a))",
+        "x[1].fill_(5) is x[1] and x[0].tolist() == [5.0, 5.0, 5.0]",
+    ),
+    "array on a tensor": (
+        "t = torch.zeros(3); x = [t[1:], t.numpy(), t]",
+        "x[0].fill_(5) is x[0] and x[1].tolist() == [0.0, 5.0, 5.0] == x[2].tolist()",
+    ),
     "empty tensor": ("x = torch.empty(0, 3)", "tuple(x.shape) == (0, 3)"),
     "half tensor": ("x = torch.ones(3, dtype=torch.bfloat16)", "x.dtype is torch.bfloat16"),
     "module": ("x = torch.nn.Linear(2, 2)", "x.weight.requires_grad and x(torch.ones(2)).shape[0] == 2"),

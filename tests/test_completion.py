@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.notebook import Notebook
 
 RERUN = "%nbckpt rerun a"
@@ -154,3 +156,35 @@ def test_names_of_cells_below_are_no_names_of_a_step_that_runs_again_above_them(
     notebook.restart()
     notebook.run(edited)
     assert notebook.decision("load") == "Skip"
+
+
+def test_step_is_skipped_though_a_module_that_it_tries_is_not_there(
+    notebook: Notebook,
+) -> None:
+    cell = (
+        "%%step a\ntry:\n    import k8_faster as fast\n"
+        "except ImportError:\n    import json as fast\nx = fast.dumps([1])"
+    )
+    for decision in ("Run", "Skip"):
+        notebook.run(cell)
+        assert notebook.decision("a") == decision
+        assert notebook.names["fast"].dumps(1) == "1"
+        notebook.restart()
+
+
+def test_step_runs_again_when_a_file_that_it_missed_came(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    cell = (
+        "%%step a\nfrom pathlib import Path\n"
+        "try:\n    x = Path('limits.txt').read_text()\n"
+        "except FileNotFoundError:\n    x = 'none'\n"
+        "try:\n    Path('cache.txt').read_text()\n"
+        "except FileNotFoundError:\n    Path('cache.txt').write_text('1')\n"
+    )
+    for decision, found in (("Run", "none"), ("Skip", "none"), ("Run", "7")):
+        notebook.run(cell)
+        assert (notebook.decision("a"), notebook.names["x"]) == (decision, found)
+        notebook.restart()
+        if decision == "Skip":
+            (tmp_path / "limits.txt").write_text("7")

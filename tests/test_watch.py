@@ -194,12 +194,12 @@ def test_file_is_claimed_before_it_is_changed_and_once(scene: Scene) -> None:
     assert seen == ["a.csv 'n\\n1\\n'"]
 
 
-def test_missing_file_that_is_looked_for_is_no_input(scene: Scene) -> None:
+def test_missing_file_that_is_looked_for_is_an_input(scene: Scene) -> None:
     def action(base: Path) -> None:
         with pytest.raises(FileNotFoundError):
             (base / "nowhere").read_text()
 
-    assert scene.see(action).read == {}
+    assert scene.see(action).read == {"nowhere": ""}
 
 
 def make(path: Path) -> Path:

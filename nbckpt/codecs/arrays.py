@@ -65,13 +65,27 @@ def _reduce_array(encoder: Encoder, array: Any) -> Any:
         encoder.note_view(owner, array)
         if owner is not array and _is_solid(owner) and _is_view(encoder, owner, array):
             return _reduce_view(owner, array)
-    if (memory := windows.owner(owner)) is not None:
-        return _reduce_on(memory, array)
+    if (elsewhere := _elsewhere(encoder, owner, array)) is not None:
+        return elsewhere
     if array.dtype.hasobject:
         return _reduce_objects(array)
     if not _is_solid(array):
         array = encoder.keep(array.copy(order="C"))
     return array.__reduce_ex__(5)
+
+
+def _elsewhere(encoder: Encoder, owner: Any, array: Any) -> Any:
+    """Reduce an array on memory that something else than an array holds; None for others."""
+    if (memory := windows.owner(owner)) is not None:
+        return _reduce_on(memory, array)
+    if "torch" not in sys.modules or id(array) in encoder.owned or owner is not array:
+        return None
+    if not array.nbytes or not array.flags.c_contiguous:
+        return None
+    key = ("storage", array.__array_interface__["data"][0])
+    encoder.links.add(key)
+    first = encoder.storages.setdefault(key, array)
+    return None if first is array else _reduce_view(first, array)
 
 
 def _reduce_on(memory: Any, array: Any) -> Any:
@@ -224,7 +238,8 @@ def _storage(encoder: Encoder, tensor: Any) -> Any:
 
     storage = tensor.untyped_storage()
     key = ("storage", storage.data_ptr())
-    if key not in encoder.storages:
+    first = encoder.storages.get(key)
+    if first is None or first.nbytes < storage.nbytes():
         encoder.keep(storage)
         whole = torch.empty(0, dtype=torch.uint8).set_(
             storage, 0, (storage.nbytes(),), (1,)

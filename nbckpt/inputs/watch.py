@@ -301,7 +301,9 @@ class Watch:
         touched = self.touched
         if name in touched.written:
             return
-        if reads and Path(full).is_file():
+        # That a file of the notebook's folder is not there may be what the step goes by.
+        is_missing = name != full and not changes and not os.path.lexists(full)
+        if reads and (is_missing or Path(full).is_file()):
             touched.read.setdefault(name, "")
         if changes:
             if touched.read.get(name) == "":
