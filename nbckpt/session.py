@@ -28,6 +28,7 @@ from nbckpt.records import (
 )
 from nbckpt.runs import journal, parameters, postures
 from nbckpt.runs import opening as runs
+from nbckpt.runs.adoption import adopt
 from nbckpt.runs.history import Reader
 from nbckpt.runs.identity import Wish, cell_id, identify, wish_of_environment
 from nbckpt.runs.leases import Hold, Leases
@@ -167,8 +168,7 @@ class Session:
         wanted = RunRecord(run_id, str(self.identity.notebook or ""), wish.version)
         fresh = wish.fresh or wish.overlap == "concurrent"
         if not run_id and not fresh:
-            planned = self.plan.steps if self.plan else ()
-            runs.adopt(self.store, stem, [step.name for step in planned])
+            adopt(self.store, stem, wanted.notebook, self.plan)
         run = runs.open_run(self.store, stem, wanted, fresh=fresh)
         # Taken: a second start in this kernel means this run, not a new one each time.
         self.wish = replace(wish, run_id=run.run_id, fresh=False)

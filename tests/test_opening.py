@@ -152,44 +152,6 @@ def test_run_that_is_begun_by_its_name_is_no_fresh_one(store: Store) -> None:
     assert lines_of(store, "night-8") == []
 
 
-def test_run_of_a_kernel_without_a_name_is_adopted_by_its_steps(store: Store) -> None:
-    unnamed = runs.open_run(store, runs.UNNAMED, RunRecord(""))
-    put_plan(store, unnamed.run_id, "load", "fit")
-    runs.adopt(store, "other", ["load"])
-    runs.adopt(store, "empty", [])
-    assert Reader(store).current("other") is None
-    assert Reader(store).current("empty") is None
-    runs.adopt(store, "etl", ["load", "fit"])
-    assert Reader(store).current("etl") == unnamed.run_id
-
-
-@pytest.mark.parametrize(
-    ("change", "adopts"),
-    [("renamed", True), ("copied", False), ("completed", False), ("other", False)],
-)
-def test_notebook_that_was_renamed_in_the_middle_of_its_run_goes_on(
-    store: Store, tmp_path: Path, change: str, *, adopts: bool
-) -> None:
-    file = tmp_path / "old.ipynb"
-    run = runs.open_run(store, "old", replace(WANTED, notebook=str(file)))
-    put_plan(store, run.run_id, "load", "fit")
-    if change == "copied":
-        file.touch()
-    if change == "completed":
-        ended = replace(run, state=RunState.COMPLETED)
-        store.transact(lambda tx: tx.put(f"run/{run.run_id}", ended.to_json()))
-    runs.adopt(store, "new", ["load"] if change == "other" else ["load", "fit"])
-    assert Reader(store).current("new") == (run.run_id if adopts else None)
-
-
-def test_notebook_with_a_run_of_its_own_adopts_none(store: Store) -> None:
-    unnamed = runs.open_run(store, runs.UNNAMED, RunRecord(""))
-    put_plan(store, unnamed.run_id, "load")
-    runs.open_run(store, "etl", WANTED)
-    runs.adopt(store, "etl", ["load"])
-    assert Reader(store).current("etl") == "etl-1"
-
-
 @pytest.mark.parametrize("state", list(RunState))
 def test_run_is_ended_when_nothing_more_is_recorded_of_it(state: RunState) -> None:
     ended = RunRecord("r-1", state=state).is_ended

@@ -26,9 +26,10 @@ from nbckpt.headless.progress import Progress, Say, Watch
 from nbckpt.places import STORE, STORE_OF, require_target, wanted
 from nbckpt.plan import read_plan, step_line, wrong_lines
 from nbckpt.records import Overlap, RunRecord, RunState
+from nbckpt.runs.adoption import adopt
 from nbckpt.runs.history import Reader
 from nbckpt.runs.leases import describe, note_refused, standing
-from nbckpt.runs.opening import adopt, open_run
+from nbckpt.runs.opening import open_run
 from nbckpt.runs.pings import check_url
 from nbckpt.source.cells import parse_body, read_cells, read_sources
 from nbckpt.store import Store
@@ -227,7 +228,7 @@ def _open(order: Order, store: Store) -> RunRecord:
     if not order.run_id:
         sources = read_sources(order.notebook)
         plan = read_plan(sources, parse_body)
-        adopt(store, order.notebook.stem, [step.name for step in plan.steps])
+        adopt(store, order.notebook.stem, wanted.notebook, plan)
     opened = open_run(store, order.notebook.stem, wanted)
     lease = Reader(store).lease(opened.run_id)
     if (

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import platform
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nbckpt import __version__, keys
 from nbckpt.errors import StopForHuman
@@ -15,8 +14,6 @@ from nbckpt.records import SCHEMA_VERSION, Event, RunRecord, RunState
 from nbckpt.runs.lines import add_line, archived
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from nbckpt.store import Store, Transaction
 
 UNNAMED = "notebook"
@@ -59,6 +56,7 @@ def open_run(
             free = (not why and run_id) or keys.next_run_id(stem, _taken(transaction))
             run = _begin(transaction, replace(wanted, run_id=free, why=why))
             _note_fresh(transaction, run, run_id or current)
+        run = _moved(transaction, run, wanted)
         if current != run.run_id:
             transaction.put(f"current/{stem}", {"run_id": run.run_id})
         return run
@@ -160,66 +158,22 @@ def refuse_cancelled(transaction: Transaction, run_id: str) -> None:
         )
 
 
-def adopt(store: Store, stem: str, steps: Sequence[str]) -> None:
-    """Take up the run of a notebook that had another name, or none that was known.
-
-    Some clients start a kernel without telling it its notebook; its run is then named
-    after none. And who renames a notebook in the middle of its run would begin a new
-    one, whose effects happen again. Both are told by their steps.
-
-    Parameters
-    ----------
-    store : Store
-        The user's own store.
-    stem : str
-        The notebook's name.
-    steps : sequence of str
-        Its steps in order; the run's plan must have the same.
-    """
-
-    def change(transaction: Transaction) -> str:
-        if not steps or transaction.get(f"current/{stem}") is not None:
-            return ""
-        for found, told in _left_over(transaction, steps, store):
-            transaction.put(f"current/{stem}", found)
-            return told
-        return ""
-
-    if told := store.transact(change):
-        sys.stderr.write(
-            f"nbckpt: {told}, has the same steps and goes on here; for a new one: --fresh\n"
-        )
+def _moved(transaction: Transaction, run: RunRecord, wanted: RunRecord) -> RunRecord:
+    """Return a run that is named in another notebook than its own, which is gone."""
+    is_told = bool(wanted.run_id and wanted.notebook and run.notebook)
+    if is_told and run.notebook != wanted.notebook and not Path(run.notebook).exists():
+        return rename(transaction, run, wanted.notebook)
+    return run
 
 
-def _left_over(
-    transaction: Transaction, steps: Sequence[str], store: Store
-) -> Iterator[tuple[Any, str]]:
-    """Yield the runs with these steps that no notebook has, and what is told of each."""
-    for key in [f"current/{UNNAMED}", *transaction.keys("current/")]:
-        found = transaction.get(key)
-        if found is None or _steps(transaction, found["run_id"]) != list(steps):
-            continue
-        if key == f"current/{UNNAMED}":
-            yield found, ""
-        elif gone := _gone(transaction, found["run_id"], store):
-            yield found, f"run {found['run_id']} of {gone}, which is gone"
-
-
-def _steps(transaction: Transaction, run_id: str) -> list[str]:
-    """Return the steps of a run in order."""
-    plan = transaction.get(f"plan/{run_id}") or {"steps": []}
-    return [step["name"] for step in plan["steps"]]
-
-
-def _gone(transaction: Transaction, run_id: str, store: Store) -> str:
-    """Return the file of the notebook of a run in the middle, if there is none any more."""
-    run = RunRecord.from_json(transaction.get(f"run/{run_id}"))
-    if run.is_ended or run.state is RunState.COMPLETED or not run.notebook:
-        return ""
-    file = Path(run.notebook)
-    # A folder that was moved has its notebooks beside its store, as before.
-    is_there = file.exists() or (store.folder.parent / file.name).exists()
-    return "" if is_there else file.name
+def rename(transaction: Transaction, run: RunRecord, notebook: str) -> RunRecord:
+    """Give a run the name that its notebook has now; the former one is free."""
+    former = f"current/{Path(run.notebook).stem}"
+    if _current(transaction, Path(run.notebook).stem) == run.run_id:
+        transaction.delete(former)
+    renamed = replace(run, notebook=notebook)
+    transaction.put(f"run/{run.run_id}", renamed.to_json())
+    return renamed
 
 
 def _taken(transaction: Transaction) -> set[str]:
