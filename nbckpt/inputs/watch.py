@@ -296,24 +296,29 @@ class Watch:
         """Note one file."""
         full = os.path.abspath(path)
         name = self._paths.name(full)
-        if not self._is_noticed(full, name):
+        if name in self.touched.written or not self._is_noticed(full, name):
             return
-        touched = self.touched
-        if name in touched.written:
-            return
-        # That a file of the notebook's folder is not there may be what the step goes by.
-        is_missing = name != full and not changes and not os.path.lexists(full)
-        if reads and (is_missing or Path(full).is_file()):
-            touched.read.setdefault(name, "")
+        if reads and _is_input(full, is_inside=name != full and not changes):
+            self.touched.read.setdefault(name, "")
         if changes:
-            if touched.read.get(name) == "":
-                # Taken now, before the first change: later it would be our own content.
-                touched.read[name] = self._paths.digest(name)
-            if Path(full).exists():
-                touched.removed.add(name)
-            self._claim(name)
-            touched.written.add(name)
-            touched.order.append((name, threading.get_ident()))
+            self._change(full, name)
+
+    def _change(self, full: str, name: str) -> None:
+        """Note a file that is about to be changed for the first time."""
+        touched = self.touched
+        if touched.read.get(name) == "":
+            # Taken now, before the first change: later it would be our own content.
+            touched.read[name] = self._paths.digest(name)
+        if Path(full).exists():
+            touched.removed.add(name)
+        self._claim(name)
+        touched.written.add(name)
+        touched.order.append((name, threading.get_ident()))
+
+
+def _is_input(full: str, *, is_inside: bool) -> bool:
+    """Tell whether a file is read: that one of the notebook's is missing counts too."""
+    return Path(full).is_file() or (is_inside and not os.path.lexists(full))
 
 
 _active: list[Watch] = []
