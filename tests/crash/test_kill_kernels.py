@@ -60,7 +60,9 @@ def sources() -> list[str]:
 def run(folder: Path, number: int = 0, when: str = "before") -> Run:
     """Run all cells in a new kernel that dies at a point."""
     (folder / "bodies.log").unlink(missing_ok=True)
-    env = kernel_env(folder.parent, {"PYTHONPATH": str(ROOT)})
+    # What a panel tells of a run is another thing after a kill.
+    extra = {"PYTHONPATH": str(ROOT), "NBCKPT_PROGRESS": "off"}
+    env = kernel_env(folder.parent, extra)
     session = Session(folder, env)
     session.run(INSTALL.format(number=number, when=when))
     shown = []
