@@ -110,6 +110,37 @@ def test_renamed_step_stops_until_a_person_says_what_counts(
     assert len(keys(payments)) == payments_made
 
 
+def test_effect_that_moved_to_another_step_stops_as_well(
+    notebook: Notebook, payments: sqlite3.Connection, pays: str
+) -> None:
+    whole, rest = pays.format(name="load") + "x = 1", "%%step load\nx = 1"
+    bill = pays.format(name="bill")
+    write_cells(whole)
+    notebook.restart()
+    notebook.run(whole)
+    write_cells(rest, bill)
+    notebook.restart()
+    notebook.run(rest)
+    stopped: Any = notebook.error(bill)
+    assert isinstance(stopped, StopForHuman)
+    assert "step load, which asks for it no more, made" in stopped.what
+    assert len(keys(payments)) == 1
+
+
+def test_effect_that_its_step_still_asks_for_stops_no_other_of_its_name(
+    notebook: Notebook, payments: sqlite3.Connection, pays: str
+) -> None:
+    load, bill = pays.format(name="load"), pays.format(name="bill")
+    write_cells(load)
+    notebook.restart()
+    notebook.run(load)
+    write_cells(load + "x = 1", bill)
+    notebook.restart()
+    notebook.run(load + "x = 1")
+    notebook.run(bill)
+    assert len(keys(payments)) == 2
+
+
 @pytest.mark.usefixtures("charged")
 def test_step_that_gets_its_old_name_again_is_skipped(
     notebook: Notebook, payments: sqlite3.Connection, pays: str

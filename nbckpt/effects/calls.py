@@ -229,6 +229,7 @@ def _find(intent: Intent, asked: Asked) -> Any:
 def _recorded(intent: Intent, record: EffectRecord, asked: Asked) -> Settled:
     """Return the outcome of an effect that is done; the request must be the same."""
     intent.tell_shared()
+    intent.ask()
     if record.request is None:
         intent.adopt(asked.request)
     else:

@@ -233,6 +233,20 @@ class Intent:
             self._session.journal.write(lambda tx: tx.put(self._path, record.to_json()))
             self.record = record
 
+    def ask(self) -> None:
+        """Note that this attempt asks for an effect that was done before."""
+        before, attempt = self.record, self.place.attempt.attempt
+        if before is None or max(before.attempt, before.asked) == attempt:
+            return
+        record = replace(before, asked=attempt)
+
+        def change(transaction: Transaction) -> None:
+            if transaction.get(self._path) == before.to_json():
+                transaction.put(self._path, record.to_json())
+
+        self._session.journal.write(change, durable=False)
+        self.record = record
+
     def take_over(self, former: EffectRecord) -> None:
         """Record that this effect is the one that another step made, as a person said.
 

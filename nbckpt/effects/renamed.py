@@ -1,7 +1,7 @@
 """An effect under another name of its step: it counts, or the run stops for a person.
 
-A key belongs to the name of a step. Whoever renames one would have its effects happen
-again, under new keys that no receiver knows.
+A key belongs to the name of a step. Whoever renames one, or moves an effect to another,
+would have its effects happen again, under new keys that no receiver knows.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING
 from nbckpt import current
 from nbckpt.answers import resolving
 from nbckpt.effects.intents import Intent
-from nbckpt.errors import StopForHuman
-from nbckpt.records import EffectState
+from nbckpt.errors import BadStep, StopForHuman
+from nbckpt.records import EffectState, StepState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from nbckpt.current import Place
+
 
 def takes_over(intent: Intent, is_same: Callable[[Intent], bool]) -> bool:
-    """Take over, or stop, where a step that is gone has made the same effect.
+    """Take over, or stop, where a step has made the same effect that makes it no more.
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ def takes_over(intent: Intent, is_same: Callable[[Intent], bool]) -> bool:
 
 
 def _formers(intent: Intent) -> Iterator[Intent]:
-    """Yield the effect of this name of each step that the notebook has no more.
+    """Yield the effect of this name of each step that is gone, or asks for it no more.
 
     Where the notebook's file is not known, no step is known to be gone.
     """
@@ -62,10 +64,25 @@ def _formers(intent: Intent) -> Iterator[Intent]:
     plan = journal.plan(run_id)
     if plan.source != "notebook":
         return
-    attempts = journal.attempts(run_id)
-    for step in sorted(attempts.keys() - {step.name for step in plan.steps}):
-        attempt = replace(attempts[step], token=place.attempt.token)
-        yield Intent(replace(place, attempt=attempt), intent.name, intent.kind)
+    there = {step.name for step in plan.steps}
+    for step, last in sorted(journal.attempts(run_id).items()):
+        attempt = replace(last, token=place.attempt.token)
+        former = replace(place, attempt=attempt)
+        if step not in there:
+            yield Intent(former, intent.name, intent.kind)
+        elif last.attempt > 1 and last.state is StepState.COMPLETED:
+            yield from _dropped(intent, former)
+
+
+def _dropped(intent: Intent, place: Place) -> Iterator[Intent]:
+    """Yield an effect that a step made before, and did not ask for when it ran last."""
+    try:
+        former = Intent(place, intent.name, intent.kind)
+    except BadStep:  # one of another kind is another effect
+        return
+    record = former.record
+    if record and max(record.attempt, record.asked) < place.attempt.attempt:
+        yield former
 
 
 def _stop(intent: Intent, former: Intent) -> StopForHuman:
@@ -74,10 +91,13 @@ def _stop(intent: Intent, former: Intent) -> StopForHuman:
     is_done = former.record is not None and former.record.state is EffectState.DONE
     store = current.store_named(intent.place.session)
     run_id = intent.place.attempt.run_id
+    plan = intent.place.session.journal.plan(run_id)
+    is_there = any(step == other.name for other in plan.steps)
+    how = "which asks for it no more" if is_there else "which the notebook has no more"
     return StopForHuman(
-        f"{intent.where}: step {step}, which the notebook has no more, "
+        f"{intent.where}: step {step}, {how}, "
         f"{'made' if is_done else 'began'} the same effect in this run",
-        f"Nothing was performed. If the step was renamed, name it {step} again, or let "
+        f"Nothing was performed. If the step was renamed, name it {step} again; or let "
         f"that effect count here: {resolving(run_id, former.key, store, '--done')} "
         "[VALUE]; to perform it here all the same: "
         f"{resolving(run_id, former.key, store, '--redo')}",

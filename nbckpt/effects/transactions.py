@@ -151,6 +151,7 @@ def _record(intent: Intent, *, is_new: bool) -> None:
     known = intent.record is not None and intent.record.state is EffectState.DONE
     if known and not is_new:
         intent.tell_shared()
+        intent.ask()
     else:
         intent.write_done(None, "performed" if is_new else "row")
 

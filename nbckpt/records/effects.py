@@ -71,6 +71,8 @@ class EffectRecord(Record):
     error: str = ""
     """What the call raised last."""
     answer: Answer | None = None
+    asked: int = 0
+    """The attempt that asked for it last, once it was done."""
     schema_version: int = SCHEMA_VERSION
 
     @property
