@@ -75,8 +75,8 @@ def test_renamed_notebook_goes_on_with_its_run_and_says_so(
     shop.former.unlink()
     assert shop.resume() == "Untitled-1"
     assert capsys.readouterr().err == (
-        "nbckpt: run Untitled-1 of Untitled.ipynb, which is gone, has the same steps and "
-        "goes on here; for a new one: --fresh\n"
+        "nbckpt: run Untitled-1 of Untitled.ipynb, which is gone, goes on here; for a "
+        "new one: --fresh\n"
     )
     assert Reader(shop.store).run("Untitled-1").notebook.endswith("orders.ipynb")
     assert shop.resume() == "Untitled-1"
@@ -103,6 +103,19 @@ def test_cells_that_were_seen_may_be_the_first_ones(shop: Shop) -> None:
     shop.put("plan/Untitled-1", a_plan("load", seen=True))
     shop.former.unlink()
     assert shop.resume() == "Untitled-1"
+
+
+@pytest.mark.parametrize(
+    ("seen", "run_id"), [(True, "Untitled-1"), (False, "orders-1")]
+)
+def test_notebook_that_was_renamed_and_never_saved_goes_on_with_cells_that_were_seen(
+    shop: Shop, seen: bool, run_id: str
+) -> None:
+    shop.put("plan/Untitled-1", a_plan("load", seen=seen))
+    shop.former.unlink()
+    notebook = str(shop.folder / "orders.ipynb")
+    adoption.adopt(shop.store, "orders", notebook, None)
+    assert shop.open("orders") == run_id
 
 
 @pytest.mark.parametrize("state", [EffectState.DONE, EffectState.INTENT])

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
     from nbckpt.store import Store, Transaction
 
-TOLD = (
-    "nbckpt: run {} of {}, which is gone, has the same steps and goes on here; for a new "
-    "one: --fresh\n"
-)
+TOLD = "nbckpt: run {} of {}, which is gone, goes on here; for a new one: --fresh\n"
 
 
 def adopt(store: Store, stem: str, notebook: str, plan: PlanRecord | None) -> None:
@@ -38,7 +35,8 @@ def adopt(store: Store, stem: str, notebook: str, plan: PlanRecord | None) -> No
     notebook : str
         Its path; empty if it is not known.
     plan : PlanRecord or None
-        Its steps in order, which the run's plan must have, too; None: not known.
+        Its steps in order, which the run's plan must have, too; None or empty: it was
+        not saved since it was made.
 
     Raises
     ------
@@ -49,7 +47,7 @@ def adopt(store: Store, stem: str, notebook: str, plan: PlanRecord | None) -> No
     steps = [step.name for step in plan.steps] if plan else []
 
     def change(transaction: Transaction) -> str:
-        if not steps or transaction.get(f"current/{stem}") is not None:
+        if transaction.get(f"current/{stem}") is not None:
             return ""
         named = notebook if Path(notebook).stem == stem else ""  # a job is no notebook
         run = next(_candidates(transaction, named, steps), None)
@@ -88,12 +86,14 @@ def _is_gone(run: RunRecord, name: str, notebook: Path) -> bool:
 
 
 def _has_steps(transaction: Transaction, run: RunRecord, steps: Sequence[str]) -> bool:
-    """Tell whether a run has these steps; of cells that were seen, the first ones."""
+    """Tell whether a run has these steps; of cells that were seen, as far as saved."""
     found = transaction.get(f"plan/{run.run_id}")
     plan = PlanRecord.from_json(found) if found else PlanRecord()
     names = [step.name for step in plan.steps]
-    is_seen = plan.source == "seen" and bool(run.notebook)
-    return bool(names) and names == list(steps[: len(names)] if is_seen else steps)
+    both = min(len(names), len(steps))
+    if plan.source == "seen" and run.notebook:
+        return names[:both] == list(steps[:both])
+    return bool(names) and names == list(steps)
 
 
 def _require_harmless(transaction: Transaction, run: RunRecord, notebook: Path) -> None:
@@ -104,9 +104,8 @@ def _require_harmless(transaction: Transaction, run: RunRecord, notebook: Path) 
     if name:
         former, run_id = Path(run.notebook).name, shlex.quote(run.run_id)
         raise StopForHuman(
-            f"run {run.run_id} has the same steps, and its notebook {former} is gone: was "
-            f"it renamed to {notebook.name}? Its effects ({name}) would happen again in a "
-            "new run",
+            f"run {run.run_id} is of {former}, which is gone: was it renamed to "
+            f"{notebook.name}? Its effects ({name}) would happen again in a new run",
             f"Go on with it: %nbckpt start {run_id}, or nbckpt run … --run-id {run_id}; "
             "or begin a run of its own: --fresh",
         )
