@@ -28,9 +28,11 @@ help: ## show the targets
 demo: $(VENV)/examples.stamp ## kill a real notebook in the middle of a step, and resume it
 	$(BIN)/python notebooks/demo.py
 
-test: lint ## everything that CI checks
+# What takes one core beside what takes all.
+test: $(VENV)/test.stamp ## everything that CI checks
 	$(BIN)/coverage erase
-	$(MAKE) unit notebooks docs
+	$(MAKE) --jobs 2 lint notebooks
+	$(MAKE) --jobs 2 unit docs
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
