@@ -66,11 +66,11 @@ def test_step_runs_again_where_the_import_sets_another_value(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("setting_module.py").write_text(
-        "import os\nos.environ['LEFT_BY_IMPORT'] = os.environ['OF_THIS_MACHINE']\n"
+        "import os, sys\nos.environ['LEFT_BY_IMPORT'] = sys.of_this_machine\n"
     )
-    monkeypatch.setenv("OF_THIS_MACHINE", "one")
+    monkeypatch.setattr(sys, "of_this_machine", "one", raising=False)
     notebook.run(IMPORTS)
-    monkeypatch.setenv("OF_THIS_MACHINE", "another")
+    monkeypatch.setattr(sys, "of_this_machine", "another")
     in_new_kernel(notebook, IMPORTS)
     assert notebook.decision("a") == "Run"
     assert "os.environ['LEFT_BY_IMPORT']" in notebook.reason("a")
