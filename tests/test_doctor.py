@@ -41,7 +41,8 @@ def kernel(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     def get(*_: object) -> Any:
         if not program:
             raise NoSuchKernel("python3")
-        return SimpleNamespace(argv=[program, "-m", "ipykernel_launcher"])
+        argv = [program, "-m", "ipykernel_launcher"]
+        return SimpleNamespace(argv=argv, resource_dir="")
 
     monkeypatch.setattr(KernelSpecManager, "get_kernel_spec", get)
 
@@ -162,6 +163,16 @@ def test_kernel_of_another_python_must_be_able_to_load_us(
     one = found("environment", "kernel python3")
     assert one["state"] == state
     assert said in one["said"]
+
+
+def test_kernel_that_is_called_python_is_this_one_whatever_the_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As ipykernel installs it; ``.venv/bin/nbckpt`` runs without the path of its venv."""
+    monkeypatch.setenv("PATH", "/usr/bin")
+    kernel(monkeypatch, "python")
+    one = found("environment", "kernel python3")
+    assert (one["state"], one["said"]) == ("ok", sys.executable)
 
 
 def test_kernel_that_does_not_answer_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,12 +127,14 @@ def _version(name: str) -> str:
 
 def _kernel() -> Finding:
     """Look whether the kernel of notebooks can load nbckpt."""
-    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+    from jupyter_client.kernelspec import NoSuchKernel
+    from jupyter_client.manager import KernelManager
 
-    manager: Any = KernelSpecManager()
+    manager: Any = KernelManager(kernel_name="python3")
     what = "kernel python3"
     try:
-        program = str(manager.get_kernel_spec("python3").argv[0])
+        # Where the specification says ``python``, it is the one that this runs in.
+        program = str(manager.format_kernel_cmd()[0])
     except NoSuchKernel:
         remedy = f"{sys.executable} -m ipykernel install --user"
         return _wrong("environment", what, "not installed", remedy)
