@@ -169,6 +169,15 @@ def test_run_that_is_ended_or_completed_goes_on_nowhere(
     assert shop.resume() == "orders-1"
 
 
+def test_run_whose_cells_were_seen_is_never_whole(shop: Shop) -> None:
+    """Its kernel was killed after a step: all that it knew of was done."""
+    former = RunRecord("Untitled-1", str(shop.former), state=RunState.COMPLETED)
+    shop.put("run/Untitled-1", former)
+    shop.put("plan/Untitled-1", a_plan("load", seen=True))
+    shop.former.unlink()
+    assert shop.resume() == "Untitled-1"
+
+
 def test_store_that_was_moved_with_its_notebook_is_not_renamed(shop: Shop) -> None:
     record = RunRecord("Untitled-1", "/former/place/Untitled.ipynb")
     shop.put("run/Untitled-1", record)

@@ -55,7 +55,7 @@ def adopt(store: Store, stem: str, notebook: str, plan: PlanRecord | None) -> No
             return ""
         if run.notebook:
             _require_harmless(transaction, run, Path(notebook))
-            if run.state is RunState.COMPLETED:
+            if _is_whole(transaction, run):
                 return ""  # nothing is in the middle, and nothing would happen twice
             rename(transaction, run, notebook)
         transaction.put(f"current/{stem}", {"run_id": run.run_id})
@@ -87,13 +87,24 @@ def _is_gone(run: RunRecord, name: str, notebook: Path) -> bool:
 
 def _has_steps(transaction: Transaction, run: RunRecord, steps: Sequence[str]) -> bool:
     """Tell whether a run has these steps; of cells that were seen, as far as saved."""
-    found = transaction.get(f"plan/{run.run_id}")
-    plan = PlanRecord.from_json(found) if found else PlanRecord()
+    plan = _plan(transaction, run)
     names = [step.name for step in plan.steps]
     both = min(len(names), len(steps))
     if plan.source == "seen" and run.notebook:
         return names[:both] == list(steps[:both])
     return bool(names) and names == list(steps)
+
+
+def _is_whole(transaction: Transaction, run: RunRecord) -> bool:
+    """Tell whether a run has all its steps; of cells that were seen, more may come."""
+    is_seen = _plan(transaction, run).source == "seen"
+    return run.state is RunState.COMPLETED and not is_seen
+
+
+def _plan(transaction: Transaction, run: RunRecord) -> PlanRecord:
+    """Return the plan of a run; an empty one if it has none."""
+    found = transaction.get(f"plan/{run.run_id}")
+    return PlanRecord.from_json(found) if found else PlanRecord()
 
 
 def _require_harmless(transaction: Transaction, run: RunRecord, notebook: Path) -> None:
