@@ -480,6 +480,26 @@ def test_failed_step_stops_with_1_and_one_that_must_not_be_redone_with_3(
     assert "run nb-1: stopped for a human" in stopped.text
 
 
+def test_kernel_whose_port_was_taken_meanwhile_is_followed_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def start(through: passes.Pass) -> passes.End:
+        asked.append(through._environment["NBCKPT_OVERLAP"])
+        through._errors.write(b"ZMQError: Address already in use")
+        through._errors.seek(0)
+        if len(asked) == 1:
+            return through._unstarted(RuntimeError("Kernel didn't respond"))
+        return passes.End("completed", 0)
+
+    monkeypatch.setattr(passes.Pass, "run", start)
+    found = Said(a_notebook(tmp_path, LOAD), overlap="replace")
+    assert found.code == 0
+    assert "the kernel died in its start; another one resumes" in found.warned
+    assert asked == ["replace", "replace"]
+
+
 def test_kernel_that_does_not_start_is_told_with_its_own_words(tmp_path: Path) -> None:
     folder = Path(os.environ["JUPYTER_DATA_DIR"]) / "kernels" / "broken"
     folder.mkdir(parents=True)

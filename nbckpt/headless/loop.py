@@ -311,7 +311,7 @@ class _Loop:
         order = self._order
         # Only the first kernel takes the run over: one that follows a kernel which was
         # killed by its heir must not take it back.
-        replaces = order.overlap == "replace" and not self._deaths
+        replaces = order.overlap == "replace" and max(self._deaths, default=-1) < 0
         told = {
             "NBCKPT_NOTEBOOK": str(order.notebook),
             "NBCKPT_JOB": "",

@@ -31,6 +31,8 @@ END_SECONDS = 60.0
 NOISE = re.compile(r"\[\w+\] |\d+\.\d+s - |WARNING:|NOTE:")
 """Begins a line in which a kernel talks of itself."""
 LAST_LINES = 8
+TAKEN = "Address already in use"
+"""What a kernel ends with whose port was given to another program before it listened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,8 @@ class Pass:
         if self._cell >= 0 and not self._stops:
             raise error
         words = self._last_words() or str(error)
+        if TAKEN in words:
+            return End("died", self._cell, text="one of its ports was taken meanwhile")
         return End("unstarted", self._cell, type(error).__name__, words)
 
     def _last_words(self) -> str:
