@@ -68,6 +68,19 @@ def test_names_are_taken_in_their_order(
     assert identify(names).stem == "a"
 
 
+def test_server_is_asked_only_where_nothing_before_it_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(identity.servers, "notebook_now", lambda: asked.append(1))
+    monkeypatch.setenv("NBCKPT_NOTEBOOK", str(tmp_path / "a.ipynb"))
+    assert identify({}).stem == "a"
+    assert asked == []
+    monkeypatch.delenv("NBCKPT_NOTEBOOK")
+    assert identify({}).notebook is None
+    assert asked == [1]
+
+
 def test_session_name_of_colab_is_no_file_and_its_run_is_named_by_hand(
     monkeypatch: pytest.MonkeyPatch, notebook: Notebook
 ) -> None:

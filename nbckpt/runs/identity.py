@@ -164,13 +164,22 @@ def identify(namespace: dict[str, Any]) -> Identity:
     by = starter()
     told = told_to_this_kernel(by)
     job = told.get("NBCKPT_JOB", "")
-    names = (told.get("NBCKPT_NOTEBOOK"), namespace.get("__vsc_ipynb_file__"))
-    served = servers.notebook_now()
-    for name in (*names, served, told.get(SESSION), _executed(by)):
+    for name in _names(told, namespace, by):
         path = Path(str(name)).absolute() if name else None
         if path is not None and path.is_file():
             return Identity(path.parent, path, job)
     return Identity(Path.cwd(), job=job)
+
+
+def _names(
+    told: Mapping[str, str], namespace: dict[str, Any], by: Starter
+) -> Iterator[object]:
+    """Yield what may name the notebook; a server is asked only where nothing else did."""
+    yield told.get("NBCKPT_NOTEBOOK")
+    yield namespace.get("__vsc_ipynb_file__")
+    yield servers.notebook_now()
+    yield told.get(SESSION)
+    yield _executed(by)
 
 
 def _executed(by: Starter) -> str:
