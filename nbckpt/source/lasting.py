@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.codecs import asked
+from nbckpt.source.overrides import chain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,7 +56,7 @@ def calls(statements: Iterable[ast.stmt]) -> frozenset[str]:
     ['.c.d', 'a.b', 'get']
     """
     nodes = (node for statement in statements for node in ast.walk(statement))
-    return frozenset(filter(None, (_chain(f) for node in nodes for f in _called(node))))
+    return frozenset(filter(None, (chain(f) for node in nodes for f in _called(node))))
 
 
 def lasting(chains: Iterable[str], namespace: Namespace) -> str:
@@ -73,11 +74,11 @@ def lasting(chains: Iterable[str], namespace: Namespace) -> str:
     str
         The call, and the reason.
     """
-    for chain in sorted(chains):
-        one, two = chain.rpartition(".")[2], ".".join(chain.split(".")[-2:])
-        is_method = "." in chain and METHODS & {one, two}
-        if is_method or _name_of(chain, namespace) in FUNCTIONS:
-            return f"{chain.lstrip('.')}(): what it sets ends with the kernel"
+    for call in sorted(chains):
+        one, two = call.rpartition(".")[2], ".".join(call.split(".")[-2:])
+        is_method = "." in call and METHODS & {one, two}
+        if is_method or _name_of(call, namespace) in FUNCTIONS:
+            return f"{call.lstrip('.')}(): what it sets ends with the kernel"
     return ""
 
 
@@ -107,19 +108,9 @@ def _called(node: ast.AST) -> Iterator[ast.expr]:
         yield from node.decorator_list
 
 
-def _chain(node: ast.expr) -> str:
-    """Return attributes joined by dots, after the name that they begin with, if any."""
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    first = node.id if isinstance(node, ast.Name) else ""
-    return ".".join([first, *reversed(parts)])
-
-
-def _name_of(chain: str, namespace: Namespace) -> str:
+def _name_of(call: str, namespace: Namespace) -> str:
     """Return the name that a function gives itself."""
-    first, *rest = chain.split(".")
+    first, *rest = call.split(".")
     found = namespace.get(first)
     for part in rest:
         found = asked(found, part)

@@ -62,8 +62,8 @@ def overridden(chains: Iterable[str], namespace: Namespace) -> Iterator[str]:
         Module, class if it is one's, attribute. An accessor that was registered with
         pandas is one of its class.
     """
-    for chain in chains:
-        path, _, attribute = chain.rpartition(".")
+    for each in chains:
+        path, _, attribute = each.rpartition(".")
         place = _dotted(_follow(path, namespace), namespace)
         if place and f"{place}.{attribute}" not in AROUND:
             yield f"{place}.{attribute}"
@@ -73,8 +73,8 @@ def overridden(chains: Iterable[str], namespace: Namespace) -> Iterator[str]:
 def _set_by(node: ast.AST) -> str:
     """Return the dotted attribute that a node sets; empty if none."""
     if isinstance(node, (ast.Attribute, ast.Subscript)) and _is_set(node):
-        chain = _chain(node if isinstance(node, ast.Attribute) else node.value)
-        return chain if "." in chain else ""
+        found = _chain(node if isinstance(node, ast.Attribute) else node.value)
+        return found if "." in found else ""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return _set_by_call(node.func.id, node.args)
     return ""
@@ -97,13 +97,29 @@ def _set_by_call(function: str, arguments: list[ast.expr]) -> str:
 
 def _chain(node: ast.expr | None) -> str:
     """Return names joined by dots; empty if there is anything else between them."""
+    found = chain(node)
+    return "" if found.startswith(".") else found
+
+
+def chain(node: ast.expr | None) -> str:
+    """Return attributes joined by dots, after the name that they begin with, if any.
+
+    Parameters
+    ----------
+    node : ast.expr or None
+        Such as ``a.b``, or ``f().b``.
+
+    Returns
+    -------
+    str
+        Begins with a dot where anything but a name stands before the attributes.
+    """
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    return ".".join([node.id, *reversed(parts)])
+    first = node.id if isinstance(node, ast.Name) else ""
+    return ".".join([first, *reversed(parts)])
 
 
 def _follow(path: str, namespace: Namespace) -> Any:
