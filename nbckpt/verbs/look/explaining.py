@@ -16,7 +16,7 @@ from nbckpt.verbs.prepare.planning import notebook_of, predictions
 from nbckpt.verbs.prepare.prediction import Prediction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from nbckpt.runs.history import Reader
 
@@ -87,8 +87,7 @@ def explain(reader: Reader, run: RunRecord, step: str) -> Explanation:
     """
     require_step(reader, run.run_id, step)
     events = events_of(reader, run.run_id, step)
-    ran = next((e for e in reversed(events) if e.kind == "completed"), None)
-    last = next((e for e in reversed(events) if e.kind in ENDS), None)
+    ran, last = _newest(events, {"completed"}), _newest(events, ENDS)
     now, record = _now(reader, run, step), reader.step(run.run_id, step)
     return Explanation(
         run=run.run_id,
@@ -100,6 +99,11 @@ def explain(reader: Reader, run: RunRecord, step: str) -> Explanation:
         now=now.word if now else "",
         reason=now.reason if now else "its notebook is not known here",
     )
+
+
+def _newest(events: Sequence[Event], kinds: set[str]) -> Event | None:
+    """Return the last line of the history that is of some kinds."""
+    return next((event for event in reversed(events) if event.kind in kinds), None)
 
 
 def _last(event: Event | None) -> LastTime | None:
@@ -141,13 +145,15 @@ def _sources(reader: Reader, run_id: str, step: str, inputs: set[str]) -> list[S
     makers = {
         name: one.step for one in above for name in inputs & {*one.contents.bound}
     }
-    found = []
-    for name, maker in sorted(makers.items()):
-        events = events_of(reader, run_id, maker)
-        ran = next((e for e in reversed(events) if e.kind == "completed"), None)
-        if ran is not None:
-            found.append(Source(input=name, step=maker, at=ran.at, reason=ran.reason))
-    return found
+    runs = {
+        maker: _newest(events_of(reader, run_id, maker), {"completed"})
+        for maker in set(makers.values())
+    }
+    return [
+        Source(input=name, step=maker, at=ran.at, reason=ran.reason)
+        for name, maker in sorted(makers.items())
+        if (ran := runs[maker]) is not None
+    ]
 
 
 def _now(reader: Reader, run: RunRecord, step: str) -> Prediction | None:
