@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -53,19 +54,32 @@ def session(tmp_path: Path) -> Any:
 
 
 def shown(session: Any, asked: Question, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return buttons, and what their display was last updated with."""
+    """Return the buttons of a question, and both displays as they stand."""
     return offered(session, asked.text, answers_of(asked), monkeypatch)
 
 
 def offered(
     session: Any, text: str, choices: list[Choice], monkeypatch: pytest.MonkeyPatch
 ) -> Any:
-    seen: dict[str, Any] = {}
-    handle = SimpleNamespace(update=lambda data, **_: seen.update(data))
-    monkeypatch.setattr("IPython.display.display", lambda *_, **__: handle)
+    """Return buttons, and both displays as they stand: the words and the widget."""
+    outputs: list[dict[str, Any]] = []
+
+    def display(data: dict[str, Any], **_: object) -> Any:
+        outputs.append(dict(data))
+        return SimpleNamespace(update=partial(update, len(outputs) - 1))
+
+    def update(number: int, data: dict[str, Any], **_: object) -> None:
+        outputs[number] = dict(data)
+
+    monkeypatch.setattr("IPython.display.display", display)
     buttons = Buttons(session, text, choices)
     buttons.show()
-    return buttons, seen
+    return buttons, outputs
+
+
+def pressable(buttons: Buttons) -> Any:
+    """Return the buttons, and a field for text before them."""
+    return buttons.box.children[0].children
 
 
 def stored(session: Any) -> Question:
@@ -78,42 +92,46 @@ def stored(session: Any) -> Question:
 def test_click_records_the_answer_and_seals_the_buttons(
     session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buttons, seen = shown(session, ASKED, monkeypatch)
-    yes, no = buttons.box.children[1].children
+    buttons, outputs = shown(session, ASKED, monkeypatch)
+    yes, no = pressable(buttons)
     assert (yes.description, no.description) == ("yes", "no")
     no.click()
     assert stored(session).answer == "no"
-    assert "answered no by" in seen["text/plain"]
-    assert "Go &lt;on&gt;?" in seen["text/html"]
+    words, widget = outputs
+    assert "answered no by" in words["text/plain"]
+    assert "Go &lt;on&gt;?" in words["text/html"]
+    assert set(widget.values()) == {""}
     # Another tab is told of the widget's state alone.
     [line] = buttons.box.children
-    assert f"<p>{line.value}</p>" == seen["text/html"]
+    assert f"<p>{line.value}</p>" == words["text/html"]
 
 
-def test_page_without_the_widget_shows_what_is_asked_and_the_commands(
+def test_words_are_no_widget_and_tell_what_is_asked_and_the_commands(
     session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: dict[str, Any] = {}
-    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.update(data))
-    Buttons(session, f"{ASKED.text}\x1b\ud800", answers_of(ASKED)).show()
-    assert shown.pop("application/vnd.jupyter.widget-view+json")["model_id"]
+    text = f"{ASKED.text}\x1b\ud800"
+    _, outputs = offered(session, text, answers_of(ASKED), monkeypatch)
+    words, widget = outputs
+    assert widget["application/vnd.jupyter.widget-view+json"]["model_id"]
+    assert widget["text/html"] == ""
+    assert set(words) == {"text/plain", "text/html"}
     command = "nbckpt answer r-1 go yes"
-    assert shown["text/plain"].splitlines()[1] == command
-    assert "\x1b" not in shown["text/plain"]
-    assert "<p>Go &lt;on&gt;?\N{REPLACEMENT CHARACTER}?</p>" in shown["text/html"]
-    assert command in shown["text/html"]
+    assert words["text/plain"].splitlines()[1] == command
+    assert "\x1b" not in words["text/plain"]
+    assert "<p>Go &lt;on&gt;?\N{REPLACEMENT CHARACTER}?</p>" in words["text/html"]
+    assert command in words["text/html"]
 
 
 def test_second_click_is_told_who_was_first(
     session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buttons, seen = shown(session, ASKED, monkeypatch)
+    buttons, outputs = shown(session, ASKED, monkeypatch)
     store = session.open_store()
     store.transact(settling.answer(ASKED, "yes", "ada", 2.0))
     store.close()
-    buttons.box.children[1].children[1].click()
+    pressable(buttons)[1].click()
     assert stored(session).answer == "yes"
-    assert "by ada" in seen["text/plain"]
+    assert "by ada" in outputs[0]["text/plain"]
 
 
 def test_text_field_answers_a_question_without_options(
@@ -124,7 +142,7 @@ def test_text_field_answers_a_question_without_options(
     store.transact(settling.question(asked))
     store.close()
     buttons, _ = shown(session, asked, monkeypatch)
-    field, button = buttons.box.children[1].children
+    field, button = pressable(buttons)
     field.value = "bob"
     button.click()
     assert stored(session).answer == "bob"
@@ -135,11 +153,12 @@ def test_answer_that_could_not_be_recorded_leaves_the_buttons(
 ) -> None:
     from nbckpt.errors import StoreFull
 
-    buttons, seen = shown(session, ASKED, monkeypatch)
+    buttons, outputs = shown(session, ASKED, monkeypatch)
     monkeypatch.setattr(Store, "transact", _full(StoreFull("no room")))
-    buttons.box.children[1].children[0].click()
-    assert seen == {}
-    assert "no room" in buttons.box.children[0].value
+    pressable(buttons)[0].click()
+    assert "nbckpt answer" in outputs[0]["text/plain"]
+    assert "no room" in buttons.box.children[1].value
+    assert len(pressable(buttons)) == 2
 
 
 def _full(error: Exception) -> Any:
@@ -152,10 +171,9 @@ def _full(error: Exception) -> Any:
 def test_button_says_which_command_does_the_same(
     session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buttons, _ = shown(session, ASKED, monkeypatch)
-    commands = buttons.box.children[2].value
-    assert "nbckpt answer r-1 go yes" in commands
-    assert "nbckpt answer r-1 go no" in commands
+    _, outputs = shown(session, ASKED, monkeypatch)
+    assert "nbckpt answer r-1 go yes" in outputs[0]["text/html"]
+    assert "nbckpt answer r-1 go no" in outputs[0]["text/html"]
 
 
 def test_question_with_one_option_has_one_button_and_no_field(
@@ -163,7 +181,7 @@ def test_question_with_one_option_has_one_button_and_no_field(
 ) -> None:
     asked = Question("r-1", "ok", "Seen?", "a", "", ("ok",))
     buttons, _ = shown(session, asked, monkeypatch)
-    [button] = buttons.box.children[1].children
+    [button] = pressable(buttons)
     assert button.description == "ok"
 
 
@@ -182,37 +200,37 @@ def test_click_settles_an_effect_as_resolve_does(
     state: EffectState,
     word: str,
 ) -> None:
-    buttons, seen = offered(session, "did it?", words_on(LOST), monkeypatch)
-    assert f"nbckpt resolve r-1 k-1 --{word}" in buttons.box.children[2].value
-    buttons.box.children[1].children[number].click()
+    buttons, outputs = offered(session, "did it?", words_on(LOST), monkeypatch)
+    assert f"nbckpt resolve r-1 k-1 --{word}" in outputs[0]["text/html"]
+    pressable(buttons)[number].click()
     [found] = effects(session)
     assert (found.state, found.answer and found.answer.word) == (state, word)
-    assert f"effect charge of step a, run r-1: {word}" in seen["text/plain"]
+    assert f"effect charge of step a, run r-1: {word}" in outputs[0]["text/plain"]
 
 
 def test_click_on_an_effect_that_was_settled_meanwhile_changes_nothing(
     session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buttons, seen = offered(session, "did it?", words_on(LOST), monkeypatch)
+    buttons, outputs = offered(session, "did it?", words_on(LOST), monkeypatch)
     other, _ = offered(session, "did it?", words_on(LOST), monkeypatch)
-    other.box.children[1].children[0].click()
-    buttons.box.children[1].children[1].click()
+    pressable(other)[0].click()
+    pressable(buttons)[1].click()
     [found] = effects(session)
     assert found.state is EffectState.DONE
-    assert "was settled meanwhile: done, said by" in seen["text/plain"]
+    assert "was settled meanwhile: done, said by" in outputs[0]["text/plain"]
 
 
 @pytest.mark.parametrize(("number", "steps"), [(0, ["a"]), (1, ["a", "b"])])
 def test_click_has_steps_run_again(
     session: Any, monkeypatch: pytest.MonkeyPatch, number: int, steps: list[str]
 ) -> None:
-    buttons, seen = offered(session, "stopped", again_from("r-1", "a"), monkeypatch)
-    buttons.box.children[1].children[number].click()
+    buttons, outputs = offered(session, "stopped", again_from("r-1", "a"), monkeypatch)
+    pressable(buttons)[number].click()
     store = session.open_store()
     reader = Reader(store)
     assert [step for step in "ab" if reader.mark("r-1", step).rerun] == steps
     store.close()
-    assert "again next time" in seen["text/plain"]
+    assert "again next time" in outputs[0]["text/plain"]
 
 
 def effects(session: Any) -> list[EffectRecord]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbckpt import answers
 from nbckpt.errors import AlreadySettled, NbckptError, StopForHuman, WaitingForAnswer
+from nbckpt.panel.style import ASKED_CSS
 from nbckpt.people import settling
 from nbckpt.records import EffectState
 from nbckpt.resume import Stop
@@ -36,6 +37,7 @@ else:
 
 Act = Callable[["Store", str], str]
 """Records a click in a store; takes the text of the field; returns what is to be told."""
+NOTHING = {"text/plain": "", "text/html": ""}
 MOST_EFFECTS = 5
 WORDS: tuple[tuple[Word, str], ...] = (
     ("done", "It happened"),
@@ -228,6 +230,7 @@ class Buttons:
         self._text = text
         self._choices = choices
         self.box: Any = None
+        self._words: Any = None
         self._display: Any = None
         self._told: Any = None
         self._field: Any = None
@@ -237,23 +240,28 @@ class Buttons:
         import ipywidgets
         from IPython.display import display
 
-        self._told = ipywidgets.HTML(as_html(self._text))
         parts = [self._button(choice) for choice in self._choices]
         if self._choices[0].takes_text:
             self._field = ipywidgets.Text(placeholder="answer")
             parts.insert(0, self._field)
+        self._told = ipywidgets.HTML()
+        self.box = ipywidgets.VBox([ipywidgets.HBox(parts), self._told])
+        # The words are no widget: they outlive the kernel in the page and in the file.
+        self._words = display(self._asked(), raw=True, display_id=True)
+        buttons = self.box._repr_mimebundle_() | NOTHING
+        self._display = display(buttons, raw=True, display_id=True)
+
+    def _asked(self) -> dict[str, str]:
+        """Return what is asked, and the commands that do what the buttons do."""
         commands = [each.command for each in self._choices]
         lines = (f"<code>{as_html(command)}</code>" for command in commands)
-        told = "<br>".join(("In a shell the same:", *lines))
-        below = ipywidgets.HTML(told)
-        self.box = ipywidgets.VBox([self._told, ipywidgets.HBox(parts), below])
-        # A page without the widget (untrusted, exported) shows the words instead.
-        words = {
+        told = "<br>".join(("In a shell:", *lines))
+        words = f"<p>{as_html(self._text)}</p><p>{told}</p>"
+        return {
             "text/plain": printable("\n".join([self._text, *commands])),
-            "text/html": f"<p>{self._told.value}</p><p>{told}</p>",
+            "text/html": f"<style>{ASKED_CSS}</style>"
+            f'<div class="nbckpt-asked">{words}</div>',
         }
-        shown = self.box._repr_mimebundle_() | words
-        self._display = display(shown, raw=True, display_id=True)
 
     def _button(self, choice: Choice) -> Any:
         """Return the button of a choice; its words are shown whole."""
@@ -290,6 +298,7 @@ class Buttons:
     def _seal(self, line: str) -> None:
         """Put a line in place of the buttons, in a tab that knows only these as well."""
         shown = {"text/plain": line, "text/html": f"<p>{as_html(line)}</p>"}
-        self._display.update(shown, raw=True)
+        self._words.update(shown, raw=True)
+        self._display.update(NOTHING, raw=True)
         self._told.value = as_html(line)
         self.box.children = (self._told,)

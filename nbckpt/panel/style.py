@@ -55,3 +55,9 @@ font-weight:700;text-align:center}
 font:12px/1.5 var(--jp-code-font-family,monospace)}
 .nbckpt progress{width:12em;height:8px;accent-color:var(--run)}
 """
+
+# Both apps mark a widget whose model or kernel is gone, and ignore what is saved beside it.
+ASKED_CSS = """
+.jp-OutputArea-child:has(>* .nbckpt-asked)+.jp-OutputArea-child:is(\
+:has(>.jupyter-widgets),:has(.jupyter-widgets-disconnected)){display:none}
+"""

@@ -91,11 +91,9 @@ def foreign_copy(folder: Path) -> Path:
     return copy
 
 
-def lost(page: NotebookPage) -> list[int]:
-    """Return the cells that show a widget without a model; both apps say so late."""
+def lost(page: NotebookPage) -> list[str]:
+    """Return what a person sees of widgets without a model; both apps say so late."""
     page.page.wait_for_timeout(3000)
-    return [
-        number
-        for number, cell in enumerate(page.outputs())
-        if any(LOST in output.text for output in cell)
-    ]
+    page.outputs()
+    found = page.page.locator(".jp-OutputArea-output", has_text=LOST)
+    return found.filter(visible=True).all_text_contents()

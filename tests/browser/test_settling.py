@@ -123,3 +123,41 @@ def test_question_is_answered_in_one_of_two_tabs(
     other.close()
     page.run_all_and_wait()
     assert "they said approve" in page.text(2)
+
+
+@pytest.mark.parametrize(
+    ("app", "kernel", "end"),
+    [
+        ("lab", "python3", NotebookPage.restart),
+        ("notebook", "ipykernel6", NotebookPage.kill_kernel),
+    ],
+)
+def test_buttons_nobody_clicked_go_with_their_kernel_and_the_words_stay(
+    app: str,
+    kernel: str,
+    end: Callable[[NotebookPage], object],
+    open_page: Callable[..., NotebookPage],
+    folder: Path,
+) -> None:
+    page = open_page(app, ["%load_ext nbckpt", SETUP, ASK.format("go")], kernel)
+    page.run_all_and_wait()
+    approve = page.cell(2).get_by_role("button", name="approve")
+    assert approve.is_visible()
+    end(page)
+    approve.wait_for(state="hidden")
+    command = page.cell(2).locator("code", has_text="nbckpt answer job-1 go approve")
+    assert command.is_visible()
+    page.save()
+    page.reload()
+    assert panels.lost(page) == []
+    assert command.is_visible()
+    page.picture("dead-buttons")
+    # The page did lose them: without the style it would say so.
+    assert panels.LOST in page.text(2)
+    untrusted = open_page(app, panels.foreign_copy(folder)).cell(2)
+    assert untrusted.locator("style").count() == 0
+    assert untrusted.locator(
+        "code", has_text="nbckpt answer job-1 go reject"
+    ).is_visible()
+    page.run_all_and_wait()
+    assert approve.is_visible()
