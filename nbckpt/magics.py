@@ -108,7 +108,7 @@ class WrapBody(ast.NodeTransformer):
             body[-1] = _displayed(body[-1])
         body = [part for node in body for part in _noted(node)]
         if "--retries" in line:
-            body = [_on_line(_retrying(body), first)]
+            body = [_retrying(body, first)]
         whole = ast.parse(
             f"if {HOOKS}.begin({line!r}, {number}): {HOOKS}.commit()"
         ).body[0]
@@ -161,22 +161,20 @@ def _on_line(tree: Any, where: ast.stmt) -> Any:
     """Put a made statement on the user's line, for tracebacks."""
     line = where.end_lineno or where.lineno
     for node in ast.walk(tree):
-        if isinstance(node, (ast.expr, ast.stmt)) and not hasattr(node, "users_own"):
+        if isinstance(node, (ast.expr, ast.stmt)):
             node.lineno = node.end_lineno = line
             node.col_offset, node.end_col_offset = 0, 0
     return tree
 
 
-def _retrying(body: list[ast.stmt]) -> ast.stmt:
-    """Return the body inside a loop of attempts."""
-    loop = ast.parse(
-        f"for {HOOKS}.trial in {HOOKS}.trials():\n with {HOOKS}.trial: pass"
-    ).body[0]
-    assert isinstance(loop, ast.For)
+def _retrying(body: list[ast.stmt], where: ast.stmt) -> ast.stmt:
+    """Return the body, on its own lines, inside a loop of trials."""
+    source = f"for {HOOKS}.trial in {HOOKS}.trials():\n with {HOOKS}.trial: pass"
+    loop = _on_line(ast.parse(source).body[0], where)
     inner = loop.body[0]
-    assert isinstance(inner, ast.With)
     inner.body = body or inner.body
-    return loop
+    found: ast.stmt = loop
+    return found
 
 
 def _displayed(statement: ast.Expr) -> ast.stmt:

@@ -11,13 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from tenacity import (
-    AttemptManager,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_exponential,
-)
+from tenacity import AttemptManager, Retrying, wait_exponential
 
 from nbckpt import current
 from nbckpt.completion import Running, aliases, completion
@@ -42,6 +36,9 @@ from nbckpt.state import ambient, snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import TracebackType
+
+    from tenacity import RetryCallState
 
     from nbckpt.session import Session
 
@@ -147,7 +144,7 @@ class Runner:
         self._save(running)
 
     def trials(self) -> Iterator[AttemptManager]:
-        """Yield the trials of a body with ``--retries``; the last one's error is raised.
+        """Yield the trials of a body with ``--retries``.
 
         Yields
         ------
@@ -155,14 +152,10 @@ class Runner:
             Swallows an error while trials are left. An interrupt is never retried.
         """
         step = self.running.step if self.running else Step("")
-        for trial in Retrying(
-            stop=stop_after_attempt(step.retries + 1),
-            wait=wait_exponential(multiplier=step.backoff),
-            retry=retry_if_exception(_may_pass),
-            reraise=True,
-        ):
-            begun.begin_again()
-            yield trial
+        for trial in Retrying(wait=wait_exponential(multiplier=step.backoff)):
+            begun.ended(None)  # what the trial before began begins once more
+            number = trial.retry_state.attempt_number
+            yield _Trial(trial.retry_state, is_last=number > step.retries)
 
     def fail(self, error: BaseException | None) -> None:
         """Record that the body raised; the user's own traceback stays untouched.
@@ -304,6 +297,24 @@ class Runner:
         self._save(unsaved)
         self.session.replay(data)
         return True
+
+
+class _Trial(AttemptManager):
+    """One trial of a body: the user's error goes up untouched where no other follows."""
+
+    def __init__(self, state: RetryCallState, *, is_last: bool) -> None:
+        super().__init__(state)
+        self._is_last = is_last
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        if error is not None and (self._is_last or not _may_pass(error)):
+            return None
+        return super().__exit__(kind, error, trace)
 
 
 def _may_pass(error: BaseException) -> bool:

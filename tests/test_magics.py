@@ -69,10 +69,13 @@ def test_step_runs_once_and_is_skipped_in_the_next_kernel(notebook: Notebook) ->
     assert notebook.names["x"] is notebook.names["y"]
 
 
+@pytest.mark.parametrize("options", ["", " --retries 1 --backoff 0s"])
 @pytest.mark.parametrize("before", [0, 1, 5])
-def test_traceback_names_the_users_own_line(notebook: Notebook, before: int) -> None:
+def test_traceback_names_the_users_own_line(
+    notebook: Notebook, before: int, options: str
+) -> None:
     body = "".join(f"a{n} = {n}\n" for n in range(before))
-    error = notebook.error(f"%%step a\n{body}1 / 0\nz = 1")
+    error = notebook.error(f"%%step a{options}\n{body}1 / 0\nz = 1")
     assert isinstance(error, ZeroDivisionError)
     frame = traceback.extract_tb(error.__traceback__)[-1]
     assert frame.lineno == before + 2
@@ -80,6 +83,7 @@ def test_traceback_names_the_users_own_line(notebook: Notebook, before: int) -> 
     shown = notebook.shown()
     assert f"----> {before + 2} 1 / 0" in shown
     assert "nbckpt" not in shown.replace(HOOKS, "").split("ZeroDivisionError", 1)[1]
+    assert "tenacity" not in shown
 
 
 def test_traceback_through_a_function_shows_its_line(notebook: Notebook) -> None:

@@ -110,11 +110,6 @@ def running() -> list[Loop]:
     return [loop for body in list(_begun) for loop in list(body.loops)]
 
 
-def begin_again() -> None:
-    """Take note that a body begins once more, as after ``--retries``."""
-    ended(None)
-
-
 def ended(error: BaseException | None) -> None:
     """Write what is pending of a body that ended, and which item it failed in.
 
