@@ -138,8 +138,8 @@ class Runner:
         require_settled(self.session.journal, self.session.run_id, step.name, store)
         proofs.refuse_elsewhere(step.name, "writes", step.writes, self.session.paths)
         proofs.require_checks(step.name, step.checks, self.session.namespace)
-        self.running = None
         begun.ended(None)
+        self.running = None
         current.end()
         self._save(running)
 

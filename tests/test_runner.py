@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbckpt import runner
-from nbckpt.errors import CheckFailed, Fenced, NbckptError, SaveFailed, StopForHuman
+from nbckpt import current, runner
+from nbckpt.errors import (
+    CheckFailed,
+    Fenced,
+    NbckptError,
+    SaveFailed,
+    StopForHuman,
+    StoreFull,
+)
+from nbckpt.loops.ledger import Ledger
 from nbckpt.records import Lease, Mark, RunState, StepState
 from nbckpt.runs.journal import Journal, set_mark
 from nbckpt.state.checkpoints import Checkpoints
@@ -442,6 +450,21 @@ def test_step_that_can_not_be_kept_says_so_and_runs_again(notebook: Notebook) ->
     notebook.run(cell)
     assert notebook.reason("a").startswith("it can't be kept: x")
     notebook.names["x"].close()
+
+
+def test_step_whose_items_can_not_be_written_ends_as_failed(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **_how: object) -> None:
+        raise StoreFull("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "flush", full)
+        notebook.error(
+            "%%step a\nimport nbckpt\nfor n in nbckpt.items([1, 2]):\n    break"
+        )
+    assert attempt(notebook).state is StepState.FAILED
+    assert current.running() is None
 
 
 def test_end_without_a_beginning_changes_nothing(notebook: Notebook) -> None:
