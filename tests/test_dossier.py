@@ -8,6 +8,7 @@ import pytest
 
 from nbckpt.runs.history import Reader
 from nbckpt.verbs.standing.dossier import (
+    damaged,
     is_open_question,
     is_open_unknown,
     is_unsettled,
@@ -54,6 +55,15 @@ def test_unknown_is_open_until_it_is_settled() -> None:
     assert is_open_unknown({"text": "?"})
     assert is_open_unknown({"text": "?", "settled_at": 0.0})
     assert not is_open_unknown({"text": "?", "settled_at": 2.0})
+
+
+def test_value_that_is_no_json_is_no_damaged_record(notebook: Notebook) -> None:
+    notebook.run("import nbckpt\ncut = nbckpt.decide('cut', (1, 2))")
+    notebook.error("%%step a\nrows = nbckpt.map(lambda n: (1 / n,), [1, 0])")
+    keys = notebook.session.store.keys("")
+    assert {"decided", "result"} <= {key.partition("/")[0] for key in keys}
+    assert damaged(Reader(notebook.session.store), RUN) == ""
+    assert not {"decided", "result"} & dossier(notebook).others.keys()
 
 
 def test_completed_steps_are_not_open(notebook: Notebook) -> None:

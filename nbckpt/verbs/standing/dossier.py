@@ -18,8 +18,8 @@ OWN = {
     "run", "step", "worktree",
 }  # fmt: skip
 """Records that the dossier reads as what they are."""
-BULK = {"done", "inline", "outcome", "pack"}
-"""Records of single items, and bytes."""
+BULK = {"decided", "done", "inline", "outcome", "pack", "result"}
+"""Records of single items, and bytes: values that are no JSON."""
 UNSETTLED = {"intent", "unknown"}
 """States of an effect of which nobody knows whether it happened."""
 
