@@ -297,11 +297,17 @@ def locked(folder: Path) -> Iterator[None]:
     """
     handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        fcntl.lockf(handle, fcntl.LOCK_EX)
+        _lock(handle, folder)
         yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, folder: Path) -> None:
+    """Wait for a lock on an open file; closing the file gives it back."""
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_EX)
     except OSError as error:
         raise StoreRefused(
             f"file locks don't work at {folder} ({error})", ELSEWHERE
         ) from None
-    finally:
-        os.close(handle)

@@ -169,8 +169,10 @@ def test_lock_lets_one_in_after_the_other(tmp_path: Path) -> None:
 
 
 def test_lock_is_given_back_when_its_body_fails(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), places.locked(tmp_path):
-        raise ZeroDivisionError
+    full = OSError(28, "No space left on device")
+    with pytest.raises(OSError, match="No space") as raised, places.locked(tmp_path):
+        raise full
+    assert raised.value is full
     taken = threading.Event()
 
     def take() -> None:
