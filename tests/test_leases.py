@@ -243,6 +243,13 @@ def test_run_that_nobody_holds_is_free(lease: Lease | None) -> None:
     assert is_free(lease, {}, "r")
 
 
+def test_first_beats_of_a_new_holder_elsewhere_are_signs_of_life() -> None:
+    held = Lease(2, replace(ME, host="elsewhere"))
+    long_ago = time.monotonic() - 2 * held.duration
+    assert not is_free(held, {"r": ((1, 0), long_ago)}, "r")
+    assert is_free(held, {"r": ((2, 0), long_ago)}, "r")
+
+
 def test_beat_shows_life_and_keeps_the_token(store: Store) -> None:
     hold = Leases(store).hold("r")
     before = lease_of(store)

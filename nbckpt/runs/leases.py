@@ -34,6 +34,8 @@ FINISHED = "finished"
 """Why the lease of an archived run was ended."""
 BEATS = 3
 """Beats within one duration: one that is late is no reason to take over."""
+Sign = tuple[tuple[int, int], float]
+"""Token and beat of a holder elsewhere, and since when an observer has seen them."""
 
 
 def describe(lease: Lease) -> str:
@@ -53,9 +55,7 @@ def describe(lease: Lease) -> str:
     return f"process {holder.pid} on {holder.host} since {since}"
 
 
-def is_free(
-    lease: Lease | None, seen: dict[str, tuple[int, float]], run_id: str
-) -> bool:
+def is_free(lease: Lease | None, seen: dict[str, Sign], run_id: str) -> bool:
     """Tell whether a run may be taken.
 
     Parameters
@@ -63,7 +63,7 @@ def is_free(
     lease : Lease or None
         As it stands.
     seen : dict
-        What this observer saw before: run → beat and own monotonic time.
+        What this observer saw before, by run; brought up to date.
     run_id : str
         The run.
 
@@ -76,11 +76,11 @@ def is_free(
         return True
     if is_here(lease.holder):
         return not is_alive(lease.holder)
-    beat, since = seen.get(run_id, (-1, 0.0))
-    if beat != lease.beat:
-        seen[run_id] = (lease.beat, time.monotonic())
-        return False
-    return time.monotonic() - since > lease.duration
+    # Each holder counts its beats from 0: one that is new has a token of its own.
+    beat, now = (lease.token, lease.beat), time.monotonic()
+    before, since = seen.get(run_id, (beat, now))
+    seen[run_id] = beat, since if before == beat else now
+    return now - seen[run_id][1] > lease.duration
 
 
 class Hold:
@@ -200,7 +200,7 @@ class Leases:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._seen: dict[str, tuple[int, float]] = {}
+        self._seen: dict[str, Sign] = {}
         self._refused: set[tuple[str, int]] = set()
 
     def hold(
