@@ -18,7 +18,7 @@ import pytest
 
 import nbckpt
 from nbckpt import current
-from nbckpt.loops import maps
+from nbckpt.loops import begun, maps
 from nbckpt.loops.pools import AHEAD
 
 if TYPE_CHECKING:
@@ -144,6 +144,33 @@ def test_item_in_a_thread_has_the_files_that_it_wrote_itself(
     Path("5.txt").unlink()
     work.make = lambda n: n
     assert again(notebook, work, source.replace("1 / 0", "")) == [0, 5]
+
+
+def test_loop_inside_an_item_may_begin_while_the_items_are_written(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Busy(dict[str, Any]):
+        def __contains__(self, key: object) -> bool:
+            others.append(threading.Thread(target=ledger.inside, args=(f"{key}!",)))
+            others[-1].start()
+            others[-1].join(0.05)
+            return False
+
+    def probe() -> None:
+        nonlocal ledger
+        (ledger,) = (loop.ledger for loop in begun.running())
+        monkeypatch.setattr(ledger, "done", Busy())
+        assert ledger.inside("1") != ledger.inside("2")
+        ledger.write()
+        for thread in others:
+            thread.join()
+        monkeypatch.undo()
+
+    ledger: Any = None
+    others: list[threading.Thread] = []
+    monkeypatch.setattr(builtins, "probe", probe, raising=False)
+    notebook.run("%%step a\nloop = nbckpt.items([1])\nprobe()\nfor n in loop: pass")
+    assert len(others) == 2
 
 
 @both

@@ -101,8 +101,7 @@ class Ledger:
 
     def _open(self) -> None:
         """Take over what an attempt of the same lineage left, or begin anew."""
-        store = self.place.session.store
-        found, damaged = readable(store, self._key)
+        found, damaged = readable(self.place.session.store, self._key)
         before = revived(LoopRecord, found) if found else None
         if before is not None and before.lineage == self.record.lineage:
             self._take_over(before)
@@ -345,7 +344,8 @@ class Ledger:
         str
             The same in each attempt.
         """
-        part = self._inside.setdefault(key, digest(key)[:16])
+        with self._lock:  # the items of a map ask from threads of their own
+            part = self._inside.setdefault(key, digest(key)[:16])
         return f"{self.record.loop}:{part}:"
 
     def flush(self, *, durable: bool = True) -> None:
