@@ -6,6 +6,7 @@ Nothing that a record names, and nothing that a living process is writing, is to
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,10 +56,7 @@ def collect(store: Store) -> Swept:
         if path.stem not in known and not _is_being_written(reader, path.stem)
     ]
     stray += [p for p in (store.folder / "spill").glob("*") if _is_old(p)]
-    size = sum(path.stat().st_size for path in stray)
-    for path in stray:
-        path.unlink(missing_ok=True)
-    return Swept(len(stray), size)
+    return Swept(len(stray), sum(map(_remove, stray)))
 
 
 def _drop_unused_rows(transaction: Transaction) -> None:
@@ -91,5 +89,16 @@ def _is_being_written(reader: Reader, name: str) -> bool:
 
 
 def _is_old(path: Path) -> bool:
-    """Tell whether a spilled output's process is gone; its name begins with its pid."""
-    return time.time() - path.stat().st_mtime > SPILL_SECONDS
+    """Tell whether nobody has written to a file for a day; one that is gone is not old."""
+    with suppress(FileNotFoundError):
+        return time.time() - path.stat().st_mtime > SPILL_SECONDS
+    return False
+
+
+def _remove(path: Path) -> int:
+    """Remove a file; return its bytes, none if another process was faster."""
+    with suppress(FileNotFoundError):
+        count = path.stat().st_size
+        path.unlink()
+        return count
+    return 0
