@@ -15,6 +15,7 @@ from nbckpt.effects import calls, transactions
 from nbckpt.errors import BadStep, StopForHuman
 from nbckpt.records import EffectState
 from nbckpt.runs.history import Reader
+from nbckpt.runs.journal import Journal
 from nbckpt.verbs.prepare.planning import plan_notebook
 from tests.notebook import Notebook, write_cells
 
@@ -313,6 +314,25 @@ def test_same_effect_of_another_cell_is_performed(
     notebook.show_cell("two")
     notebook.run(pays.format(name="bill"))
     assert len(keys(payments)) == 2
+
+
+def test_steps_that_may_have_made_it_are_looked_for_once_in_a_body(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, read = [0], Journal.attempts
+
+    def attempts(journal: Journal, run_id: str) -> Any:
+        looks[0] += 1
+        return read(journal, run_id)
+
+    monkeypatch.setattr(Journal, "attempts", attempts)
+    body = "ask = nbckpt.effect\nn = [ask(str(i), lambda: seen()) for i in range(3)]"
+    write_cells(f"%%step pay\n{body}")
+    notebook.restart()
+    monkeypatch.setattr(builtins, "seen", lambda: looks[0], raising=False)
+    notebook.run("import nbckpt")
+    notebook.run(f"%%step pay\n{body}")
+    assert len({*notebook.names["n"]}) == 1
 
 
 def test_effect_stands_unless_it_did_not_happen_or_is_to_be_redone(

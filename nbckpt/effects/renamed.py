@@ -7,6 +7,7 @@ would have its effects happen again, under new keys that no receiver knows.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nbckpt import current
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nbckpt.current import Place
+    from nbckpt.records import Attempt
+    from nbckpt.session import Session
 
 
 def takes_over(intent: Intent, is_same: Callable[[Intent], bool]) -> bool:
@@ -55,23 +58,36 @@ def takes_over(intent: Intent, is_same: Callable[[Intent], bool]) -> bool:
 
 
 def _formers(intent: Intent) -> Iterator[Intent]:
-    """Yield the effect of this name of each step that is gone, or asks for it no more.
-
-    Where the notebook's file is not known, no step is known to be gone.
-    """
+    """Yield the effect of this name of each step that is gone, or asks for it no more."""
     place = intent.place
-    journal, run_id = place.session.journal, place.attempt.run_id
+    gone, repeated = _candidates(place.session, place.attempt)
+    for last in gone:
+        yield Intent(replace(place, attempt=last), intent.name, intent.kind)
+    for last in repeated:
+        yield from _dropped(intent, replace(place, attempt=last))
+
+
+@lru_cache(maxsize=1)
+def _candidates(
+    session: Session, running: Attempt
+) -> tuple[list[Attempt], list[Attempt]]:
+    """Return the last attempts of steps that are gone, and of those that ran again.
+
+    Found once for the attempt that runs: meanwhile no other step is begun. Where the
+    notebook's file is not known, no step is known to be gone.
+    """
+    journal, run_id = session.journal, running.run_id
     plan = journal.plan(run_id)
     if plan.source != "notebook":
-        return
+        return [], []
     there = {step.name for step in plan.steps}
-    for step, last in sorted(journal.attempts(run_id).items()):
-        attempt = replace(last, token=place.attempt.token)
-        former = replace(place, attempt=attempt)
-        if step not in there:
-            yield Intent(former, intent.name, intent.kind)
-        elif last.attempt > 1 and last.state is StepState.COMPLETED:
-            yield from _dropped(intent, former)
+    lasts = [last for _, last in sorted(journal.attempts(run_id).items())]
+    mine = [replace(last, token=running.token) for last in lasts]
+    return [one for one in mine if one.step not in there], [
+        one
+        for one in mine
+        if one.step in there and one.attempt > 1 and one.state is StepState.COMPLETED
+    ]
 
 
 def _dropped(intent: Intent, place: Place) -> Iterator[Intent]:
