@@ -124,7 +124,7 @@ def audit(
         created_at=run.created_at,
         audited_at=time.time(),
         versions=_versions(run),
-        steps=[_step(dossier, step, history) for step in dossier.status["steps"]],
+        steps=_steps(dossier, history),
         keys=_keys(dossier),
         records=dossier.others,
         events=[line for line in history if line["kind"] not in OF_STEPS],
@@ -187,12 +187,20 @@ def _line(key: str, event: Event) -> Line:
     )
 
 
-def _step(dossier: Dossier, step: StepStatus, history: list[Line]) -> AuditedStep:
-    """Return what a run did with a step."""
+def _steps(dossier: Dossier, history: list[Line]) -> list[AuditedStep]:
+    """Return what a run did with each step."""
+    lines: dict[str, list[Line]] = {}
+    for line in history:
+        lines.setdefault(line["step"], []).append(line)
+    steps = dossier.status["steps"]
+    return [_step(dossier, step, lines.get(step["name"], [])) for step in steps]
+
+
+def _step(dossier: Dossier, step: StepStatus, lines: list[Line]) -> AuditedStep:
+    """Return what a run did with a step, of which the history has some lines."""
     record = dossier.records.get(step["name"])
-    mine = [line for line in history if line["step"] == step["name"]]
-    began = [line["reason"] for line in mine if line["kind"] == "started"]
-    planned = {p.name: list(p.effects) for p in dossier.plan.steps}
+    began = [line["reason"] for line in lines if line["kind"] == "started"]
+    planned = (p.effects for p in dossier.plan.steps if p.name == step["name"])
     evidence = record.evidence if record else Evidence()
     return AuditedStep(
         number=step["number"],
@@ -207,7 +215,7 @@ def _step(dossier: Dossier, step: StepStatus, history: list[Line]) -> AuditedSte
         files=dict(evidence.files),
         checks=list(evidence.checks),
         note=evidence.note,
-        effects=planned.get(step["name"], []),
+        effects=list(next(planned, ())),
         versions=step["environment"],
-        skipped=sum(line["kind"] == "skipped" for line in mine),
+        skipped=sum(line["kind"] == "skipped" for line in lines),
     )

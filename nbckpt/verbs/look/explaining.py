@@ -10,7 +10,7 @@ from nbckpt.resume import differences
 from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.finding.opening import require_step, step_names
 from nbckpt.verbs.forms.pages import Page, Part, Tree, duration, moment
-from nbckpt.verbs.look.steps import events_of
+from nbckpt.verbs.look.steps import events_by_step
 from nbckpt.verbs.prepare.outline import outline
 from nbckpt.verbs.prepare.planning import notebook_of, predictions
 from nbckpt.verbs.prepare.prediction import Prediction
@@ -86,7 +86,8 @@ def explain(reader: Reader, run: RunRecord, step: str) -> Explanation:
         If the run has no such step.
     """
     require_step(reader, run.run_id, step)
-    events = events_of(reader, run.run_id, step)
+    history = events_by_step(reader, run.run_id)
+    events = history.get(step, [])
     ran, last = _newest(events, {"completed"}), _newest(events, ENDS)
     now, record = _now(reader, run, step), reader.step(run.run_id, step)
     return Explanation(
@@ -95,7 +96,11 @@ def explain(reader: Reader, run: RunRecord, step: str) -> Explanation:
         last=_last(last or (events[-1] if events else None)),
         ran=_last(ran),
         changed=_changed(ran, record),
-        sources=_sources(reader, run.run_id, step, _other_inputs(ran, record)),
+        sources=[
+            Source(input=name, step=maker, at=made.at, reason=made.reason)
+            for name, maker in _makers(reader, run, step, _other_inputs(ran, record))
+            if (made := _newest(history.get(maker, []), {"completed"})) is not None
+        ],
         now=now.word if now else "",
         reason=now.reason if now else "its notebook is not known here",
     )
@@ -138,22 +143,14 @@ def _other_inputs(ran: Event | None, record: StepRecord | None) -> set[str]:
     return {name for name, _ in changed}
 
 
-def _sources(reader: Reader, run_id: str, step: str, inputs: set[str]) -> list[Source]:
-    """Return which steps above made inputs, and why those ran."""
-    order, records = step_names(reader, run_id), reader.steps(run_id)
+def _makers(
+    reader: Reader, run: RunRecord, step: str, inputs: set[str]
+) -> list[tuple[str, str]]:
+    """Return inputs, each with the last step above that made it."""
+    order, records = step_names(reader, run.run_id), reader.steps(run.run_id)
     above = [records[name] for name in order[: order.index(step)] if name in records]
-    makers = {
-        name: one.step for one in above for name in inputs & {*one.contents.bound}
-    }
-    runs = {
-        maker: _newest(events_of(reader, run_id, maker), {"completed"})
-        for maker in set(makers.values())
-    }
-    return [
-        Source(input=name, step=maker, at=ran.at, reason=ran.reason)
-        for name, maker in sorted(makers.items())
-        if (ran := runs[maker]) is not None
-    ]
+    found = {name: one.step for one in above for name in inputs & {*one.contents.bound}}
+    return sorted(found.items())
 
 
 def _now(reader: Reader, run: RunRecord, step: str) -> Prediction | None:

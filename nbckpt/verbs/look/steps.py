@@ -89,7 +89,7 @@ def show(reader: Reader, run: RunRecord, step: str) -> StepRecordView:
         decisions=[
             _plain(made) for made in reader.decisions(run.run_id) if made.step == step
         ],
-        history=[_plain(event) for event in events_of(reader, run.run_id, step)],
+        history=list(map(_plain, events_by_step(reader, run.run_id).get(step, []))),
     )
 
 
@@ -99,9 +99,12 @@ def _plain(record: Record) -> dict[str, Any]:
     return found
 
 
-def events_of(reader: Reader, run_id: str, step: str) -> list[Event]:
-    """Return the lines of the history that are about a step, oldest first."""
-    return [event for _, event in reader.history(run_id) if event.step == step]
+def events_by_step(reader: Reader, run_id: str) -> dict[str, list[Event]]:
+    """Return the lines of a run's history by the step that they are about, oldest first."""
+    found: dict[str, list[Event]] = {}
+    for _, event in reader.history(run_id):
+        found.setdefault(event.step, []).append(event)
+    return found
 
 
 def show_page(data: StepRecordView) -> Page:
