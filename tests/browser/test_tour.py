@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from playwright.sync_api import Locator
+
     from tests.browser.page import NotebookPage
     from tests.browser.server import Server
 
@@ -48,12 +50,12 @@ def test_run_is_approved_killed_reloaded_resumed_and_decided(
     kill_in_the_loop(page, folder)
     find_all_as_it_was(page)
     see_what_was_skipped(page)
+    lose_the_buttons(page)
+    if app == "lab":
+        read_untrusted(open_page(app, panels.foreign_copy(folder)), page)
     reject_by_command(page, folder, server)
     assert page.text(VERSIONS).startswith("'6." if kernel == "ipykernel6" else "'7.")
     assert set(states(folder).values()) == {"completed"}
-    if app == "lab":
-        page.save()
-        read_untrusted(open_page(app, panels.foreign_copy(folder)), page)
 
 
 def approve_by_button(page: NotebookPage) -> None:
@@ -97,8 +99,30 @@ def see_what_was_skipped(page: NotebookPage) -> None:
     assert "Go on with second?" in page.text(SECOND)
 
 
+def lose_the_buttons(page: NotebookPage) -> None:
+    """End the kernel with buttons unclicked: they go, and the words about them stay."""
+    button = page.cell(SECOND).get_by_role("button", name="approve")
+    assert button.is_visible()
+    page.restart() if page.app == "lab" else page.kill_kernel()
+    button.wait_for(state="hidden")
+    page.save()
+    page.reload()
+    assert panels.lost(page) == []
+    page.picture("buttons-gone")
+    assert command_of(page).is_visible()
+    # The page did lose the widget: without the style it would say so.
+    assert panels.LOST in page.text(SECOND)
+
+
+def command_of(page: NotebookPage) -> Locator:
+    """Return the command that stands beside the buttons of the second question."""
+    command = "nbckpt answer job-1 second approve"
+    return page.cell(SECOND).locator("code", has_text=command)
+
+
 def reject_by_command(page: NotebookPage, folder: Path, server: Server) -> None:
     """Answer in a shell: a later click changes nothing, and says so."""
+    page.run_all_and_wait()
     panels.tell(folder, server, "answer", "job-1", "second", "reject")
     page.cell(SECOND).get_by_role("button", name="approve").click()
     page.await_text(SECOND, "That answer stands")
@@ -108,7 +132,8 @@ def reject_by_command(page: NotebookPage, folder: Path, server: Server) -> None:
 
 def read_untrusted(copy: NotebookPage, page: NotebookPage) -> None:
     """Open a copy that nobody vouches for: the style goes, and the words stay."""
-    assert copy.cell(0).locator("style").count() == 0
+    assert copy.page.locator(".jp-Notebook style").count() == 0
+    assert command_of(copy).is_visible()
     assert panels.words(copy) == panels.words(page)
     assert panels.open_evidence(copy).get_attribute("open") is not None
     copy.picture("untrusted")
