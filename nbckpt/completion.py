@@ -12,6 +12,7 @@ from nbckpt.codecs import stored_globals
 from nbckpt.current import Gathered
 from nbckpt.inputs.proofs import ABSENT, Paths
 from nbckpt.inputs.watch import Touched
+from nbckpt.inputs.workingfolder import ASKING
 from nbckpt.records import SEEDED_BY_STEP, Contents, Evidence, StepRecord, Value
 from nbckpt.source.lasting import lasting
 from nbckpt.state import ambient, snapshots, variables
@@ -199,7 +200,9 @@ def _around(running: Running, session: Session) -> ambient.State:
     now = ambient.capture()
     # A stream that the step seeded may stand where it stood, and is set all the same.
     seeded = {stream: now[stream] for stream in sorted(session.seeding.own)}
-    return ambient.changed(running.around, now) | seeded
+    found = ambient.changed(running.around, now) | seeded
+    # A project that moves takes its folders along.
+    return {n: session.paths.name(v) if n == "folder" else v for n, v in found.items()}
 
 
 def _texts(body: Body) -> set[str]:
@@ -250,8 +253,18 @@ def _fingerprint(
         files=files_read(found, touched, session.paths),
         environment=found.environment | _variables(running, touched, session),
         **touched.listings(session.paths),
+        working_folder=_working_folder(running, touched, session),
         random=random | dict.fromkeys(sorted(own), SEEDED_BY_STEP),
     )
+
+
+def _working_folder(
+    running: Running, touched: Touched, session: Session
+) -> tuple[str, ...]:
+    """Return the ways to the folder that a body told paths from, or asked for."""
+    last = {call.rpartition(".")[2] for call in running.body.calls}
+    is_used = touched.is_placed or bool(last & ASKING)
+    return session.working_folder.ways(touched.began) if is_used else ()
 
 
 def _variables(running: Running, touched: Touched, session: Session) -> dict[str, str]:

@@ -99,7 +99,7 @@ def differences(
         found += _compare(label, getattr(recorded, part), getattr(now, part))
     found += _compare_names("folder", recorded.folders, now.folders)
     found += _compare_names("pattern", recorded.globs, now.globs)
-    return found
+    return found + _compare_ways(recorded.working_folder, now.working_folder)
 
 
 def _compare(label: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
@@ -134,6 +134,14 @@ def _compare_names(
         if changes:
             found.append(f"{label} {place!r}: {', '.join(changes)}")
     return found
+
+
+def _compare_ways(before: tuple[str, ...], now: tuple[str, ...]) -> list[str]:
+    """Return whether no way leads to the working folder any more that led there."""
+    pairs = list(zip(before, now, strict=False))
+    if not pairs or any(old == new for old, new in pairs):
+        return []
+    return [f"working folder changed ({before[-1]!r} → {now[-1]!r})"]
 
 
 NAMES_TOLD = 3

@@ -216,6 +216,7 @@ class Runner:
         except Exception as error:
             return Run(f"its values can't be loaded: {type(error).__name__}: {error}")
         missing = self.session.checkpoints.missing(restored)
+        missing = missing or self.session.working_folder.gone(restored.around)
         if missing:
             return Run(missing)
         undo = self.session.bind(record, restored)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys, places
@@ -16,6 +17,7 @@ from nbckpt.inputs.imported import Imported
 from nbckpt.inputs.proofs import Paths
 from nbckpt.inputs.survey import Survey
 from nbckpt.inputs.watch import Touched, Watch
+from nbckpt.inputs.workingfolder import WorkingFolder
 from nbckpt.outputs import Recorder, replay
 from nbckpt.plan import Step, doubles, planned, read_plan, twice
 from nbckpt.records import (
@@ -62,6 +64,7 @@ class Session:
         self.namespace: dict[str, Any] = shell.user_ns
         self.identity = identify(self.namespace)
         self.imported = Imported(Paths(self.identity.base))
+        self.working_folder = WorkingFolder(self.identity.base)
         self.names = Names(self.namespace, self.imported.noticing)
         self.wish = wish_of_environment()
         self._started = Wish()
@@ -121,8 +124,7 @@ class Session:
         """Hold the run, once."""
         if self._hold is not None:
             return
-        self.store = self._store or self.open_store()
-        self._store = self.store
+        self.store = self._store = self._store or self.open_store()
         self.plan = self._read_plan()
         run = self._open_run()
         self.ground = Ground(self.store, run.run_id, self.identity.base)
@@ -203,6 +205,7 @@ class Session:
         if double or step.name in self._doubles:
             raise twice(step.name)
         self._seen[step.name] = (cell, body.code)
+        self.working_folder.enter(step.name)
         self._plan_for(step, body, self._name_before(step.name, cell))
 
     def _plan_for(self, step: Step, body: Body, gone: str) -> None:
@@ -267,18 +270,20 @@ class Session:
         """Take note that a cell, or anything else, begins to run."""
         self.seeding.notice()
         self.stillness.executing()
+        self.working_folder.executing()
 
     def note_source(self, source: str) -> None:
         """Take note of a plain cell's source: it may seed, or begin the notebook anew."""
         if "load_ext nbckpt" in source or "nbckpt start" in source:
             self._seen.clear()
+            self.working_folder.begin()
         self.seeding.note_source(source)
 
     def fingerprint(
         self, step: Step, body: Body, record: StepRecord | None
     ) -> Fingerprint:
         """Return a step's fingerprint as things stand."""
-        recorded = record.fingerprint if record else None
+        recorded = record.fingerprint if record else Fingerprint()
         visible = set(self.values(still=self._left() is not None))
         found = self.inputs.fingerprint(step, body, visible, recorded)
         if record is None:
@@ -286,12 +291,11 @@ class Session:
         return replace(
             found,
             sharing=self.sharing(body, record.contents.bound),
-            inputs=explained(
-                record.fingerprint.inputs, found.inputs, self.survey.left(record)
-            ),
+            inputs=explained(recorded.inputs, found.inputs, self.survey.left(record)),
             files=self.survey.explained(record, found.files),
             **self.survey.listings(record),
-            random=self.seeding.compared(record.fingerprint.random, ambient.streams()),
+            working_folder=self.working_folder.compared(recorded.working_folder),
+            random=self.seeding.compared(recorded.random, ambient.streams()),
         )
 
     def _reachable(self, step: Step, body: Body, inputs: Iterable[str]) -> list[Any]:
@@ -333,7 +337,7 @@ class Session:
         for name, line in restored.magics:
             if name in ambient.REPLAYED:
                 self.shell.run_line_magic(name, line)
-        ambient.restore(restored.around)
+        ambient.restore(restored.around, self.paths.base)
         self.seeding.mark(record.seeded)
         self._remember(record)
         self.replay(restored.outputs, restored.result)
@@ -343,7 +347,7 @@ class Session:
         """Take the digests of a step's names from its record."""
         self.inputs.forget_names([*record.contents.bound, *record.contents.deleted])
         for name, value in record.contents.values.items():
-            again = _once_more(self.checkpoints, record, name)
+            again = partial(self.checkpoints.load_again, record.contents, name)
             self.inputs.remember(name, value, again)
 
     def replay(self, outputs: bytes, result: Any = variables.MISSING) -> None:
@@ -391,10 +395,3 @@ class Session:
         self.store.close()
         self._store = None
         atexit.unregister(self.release)
-
-
-def _once_more(
-    checkpoints: Checkpoints, record: StepRecord, name: str
-) -> Callable[[], Any]:
-    """Return what restores one name of a record once more."""
-    return lambda: checkpoints.load_again(record.contents, name)

@@ -12,6 +12,7 @@ from nbckpt.inputs.fingerprint import Body, Inputs
 from nbckpt.inputs.imported import Imported
 from nbckpt.inputs.proofs import Paths
 from nbckpt.plan import read_step
+from nbckpt.records import Fingerprint
 from nbckpt.source.cells import parse_body
 from nbckpt.state.modulestate import Names
 from nbckpt.trust import Secret
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nbckpt.records import Fingerprint
+EMPTY = Fingerprint()
 
 
 class Desk:
@@ -38,7 +39,7 @@ class Desk:
         self.inputs.forget()
 
     def print(
-        self, body: str, line: str = "a", recorded: Fingerprint | None = None
+        self, body: str, line: str = "a", recorded: Fingerprint = EMPTY
     ) -> Fingerprint:
         visible = {name for name in self.namespace if not name.startswith("__")}
         found = Body.of(parse_body(body))

@@ -151,7 +151,7 @@ class Inputs:
         return recorded.value if same else found
 
     def fingerprint(
-        self, step: Step, body: Body, visible: set[str], recorded: Fingerprint | None
+        self, step: Step, body: Body, visible: set[str], recorded: Fingerprint
     ) -> Fingerprint:
         """Return a step's fingerprint as things stand before its body.
 
@@ -163,8 +163,8 @@ class Inputs:
             Its source.
         visible : set of str
             The user's names.
-        recorded : Fingerprint or None
-            From its record: files that it was seen to read are compared too.
+        recorded : Fingerprint
+            From its record, or empty: files that it was seen to read are compared too.
 
         Returns
         -------
@@ -172,10 +172,8 @@ class Inputs:
             Without what only the body's run can tell.
         """
         names = self._reached(step, body, visible)
-        if recorded is not None:
-            names |= {name for name in recorded.inputs if name in self.names} - set(
-                step.ignore
-            )
+        known = {name for name in recorded.inputs if name in self.names}
+        names |= known - set(step.ignore)
         values = {name: self.value(name) for name in sorted(names)}
         modules = self._modules(body.reads.modules, values)
         local = sources(modules)
@@ -271,12 +269,10 @@ class Inputs:
                 found.add(self.names[name].__name__)
         return {name for name in found if name.partition(".")[0] not in OWN}
 
-    def _files(self, step: Step, recorded: Fingerprint | None) -> dict[str, str]:
+    def _files(self, step: Step, recorded: Fingerprint) -> dict[str, str]:
         """Return the digests of the files that a step reads."""
         refuse_elsewhere(step.name, "reads", step.reads, self.paths)
-        names = set(self.paths.expand(step.reads))
-        if recorded is not None:
-            names |= set(recorded.files)
+        names = {*self.paths.expand(step.reads), *recorded.files}
         return {name: self.paths.digest(name) for name in sorted(names)}
 
     def _environment(
@@ -284,7 +280,7 @@ class Inputs:
         step: Step,
         body: Body,
         values: dict[str, Value],
-        recorded: Fingerprint | None,
+        recorded: Fingerprint,
     ) -> dict[str, str]:
         """Return keyed digests of the environment variables that a step reads."""
         names = set(step.env) | body.environment
@@ -293,7 +289,7 @@ class Inputs:
             if code is not None:
                 names |= environment_names(code)
         names = {name for name in names if name in os.environ or name.isupper()}
-        names |= recorded.environment.keys() if recorded else set()
+        names |= recorded.environment.keys()
         names -= set(step.ignore)
         return self.variables({name: os.environ.get(name) for name in sorted(names)})
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbckpt.inputs import databases, environs, folders
 from nbckpt.inputs.proofs import ABSENT
+from nbckpt.inputs.workingfolder import here
 from nbckpt.runs import events
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Touched:
     """Database that was opened → digest before."""
     environment: dict[str, str | None] = field(default_factory=dict)
     """Environment variable that was read → its value then, or None."""
+    began: str = field(default_factory=here)
+    """The working folder before the step."""
+    is_placed: bool = False
+    """Whether a relative path was told from there."""
 
     def lasting_folders(self, paths: Paths) -> tuple[str, ...]:
         """Return the folders that the step made, moved or removed for good.
@@ -228,6 +233,8 @@ class Watch:
             path, is_read_only = databases.opened(arguments[0])
             if path:
                 self._open_database(path, is_read_only=is_read_only)
+        elif event == "os.chdir":
+            self._whole(events.folder_of(arguments[0]))
         elif event in events.FOLDERS:
             self._move(events.in_folder(arguments[0], arguments[-1]))
         else:
@@ -241,9 +248,15 @@ class Watch:
             for path in events.renamed_folders(*arguments):
                 self._move(path)
 
+    def _whole(self, path: str) -> str:
+        """Return where a path leads; note one that the working folder tells."""
+        if not os.path.isabs(path) and here() == self.touched.began:
+            self.touched.is_placed = True
+        return os.path.abspath(path)
+
     def _move(self, path: str) -> None:
         """Note a folder that is made, moved or removed."""
-        full = os.path.abspath(path)
+        full = self._whole(path)
         name = self._paths.name(full)
         if self._is_noticed(f"{full}/", name):
             self.touched.moved.setdefault(name, os.path.isdir(full))
@@ -251,7 +264,7 @@ class Watch:
 
     def _list(self, folder: Any, frame: FrameType | None) -> None:
         """Note a folder whose names are read."""
-        full = os.path.abspath(events.folder_of(folder))
+        full = self._whole(events.folder_of(folder))
         name = self._paths.name(full)
         is_new = name not in self.touched.folders
         if is_new and self._is_looked_at(full, frame) and folders.is_listing(frame):
@@ -259,7 +272,7 @@ class Watch:
 
     def _glob(self, root: str, pattern: str, frame: FrameType | None) -> None:
         """Note a pattern whose matches are read."""
-        full = os.path.abspath(os.path.join(root, pattern))
+        full = self._whole(os.path.join(root, pattern))
         name = self._paths.name(full)
         where = os.path.join(self._paths.base, folders.fixed_part(name))
         if name not in self.touched.globs and self._is_looked_at(where, frame):
@@ -276,7 +289,7 @@ class Watch:
 
     def _open_database(self, path: str, *, is_read_only: bool) -> None:
         """Note a database before it is opened; whether it is changed is told later."""
-        full = os.path.abspath(path)
+        full = self._whole(path)
         name = self._paths.name(full)
         touched = self.touched
         is_known = name in touched.opened or name in touched.written
@@ -294,7 +307,7 @@ class Watch:
 
     def _touch(self, path: str, *, changes: bool, reads: bool) -> None:
         """Note one file."""
-        full = os.path.abspath(path)
+        full = self._whole(path)
         name = self._paths.name(full)
         if name in self.touched.written or not self._is_noticed(full, name):
             return

@@ -56,6 +56,9 @@ class Fingerprint(Record):
     """Folder that the step listed → names in it."""
     globs: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Pattern that the step looked for → paths that matched."""
+    working_folder: tuple[str, ...] = ()
+    """Ways to the folder that relative paths were told from: from where the kernel began,
+    and from the notebook. Empty: there were none."""
     environment: dict[str, str] = field(default_factory=dict)
     """Variable → keyed digest of its value."""
     versions: dict[str, str] = field(default_factory=dict)

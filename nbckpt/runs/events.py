@@ -47,6 +47,7 @@ EVENTS = {
     "os.link",
     "os.symlink",
     "sqlite3.connect",
+    "os.chdir",
     *LISTINGS,
     *PATTERNS,
     *FOLDERS,

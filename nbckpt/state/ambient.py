@@ -15,6 +15,7 @@ import random
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 State = dict[str, Any]
+HERE = Path()
 STREAMS = ("random", "numpy", "torch")
 REPLAYED = {
     "matplotlib",
@@ -276,13 +278,15 @@ def without_variables(change: State, names: Iterable[str]) -> State:
     return found | ({"environment": kept} if kept else {})
 
 
-def restore(change: State) -> None:
+def restore(change: State, base: Path = HERE) -> None:
     """Set what a step had changed.
 
     Parameters
     ----------
     change : dict
         What `changed` returned.
+    base : Path, optional
+        Where the way to a folder begins.
     """
     for name, value in change.items():
         if name == "path":
@@ -291,6 +295,8 @@ def restore(change: State) -> None:
                     sys.path.insert(place, entry)
         elif name == "environment":
             _restore_environment(value)
+        elif name == "folder":
+            os.chdir(base / value)
         else:
             SECTIONS[name][1](value)
 
