@@ -74,8 +74,7 @@ class Reader:
 
     def runs(self) -> list[RunRecord]:
         """Return all runs, oldest first."""
-        found = [revived(RunRecord, value) for _, value in self.store.scan("run/")]
-        return sorted(found, key=lambda run: run.created_at)
+        return sorted(self._all(RunRecord, "run/"), key=lambda run: run.created_at)
 
     def run(self, run_id: str) -> RunRecord:
         """Return a run.
@@ -85,13 +84,13 @@ class Reader:
         NotFound
             If there is none of this id; names those that there are.
         """
-        found = self.store.get(f"run/{run_id}")
+        found = self._one(RunRecord, f"run/{run_id}")
         if found is None:
             known = ", ".join(run.run_id for run in self.runs()) or "none"
             raise NotFound(
                 f"there is no run {run_id!r} in {self.store.folder}", f"Known: {known}"
             )
-        return revived(RunRecord, found)
+        return found
 
     def current(self, stem: str) -> str | None:
         """Return the run that a notebook is in, or None."""
@@ -100,40 +99,33 @@ class Reader:
 
     def plan(self, run_id: str) -> PlanRecord:
         """Return a run's plan; empty if none was recorded."""
-        found = self.store.get(f"plan/{run_id}")
-        return PlanRecord() if found is None else revived(PlanRecord, found)
+        return self._one(PlanRecord, f"plan/{run_id}") or PlanRecord()
 
     def lease(self, run_id: str) -> Lease | None:
         """Return who holds a run, or None."""
-        found = self.store.get(f"lease/{run_id}")
-        return None if found is None else revived(Lease, found)
+        return self._one(Lease, f"lease/{run_id}")
 
     def placement(self, run_id: str) -> Placement | None:
         """Return where ``nbckpt run`` started a run last, or None."""
-        found = self.store.get(f"placement/{run_id}")
-        return None if found is None else revived(Placement, found)
+        return self._one(Placement, f"placement/{run_id}")
 
     def step(self, run_id: str, step: str) -> StepRecord | None:
         """Return a step's record, or None if it was not completed."""
-        found = self.store.get(f"step/{run_id}/{step}")
-        return None if found is None else revived(StepRecord, found)
+        return self._one(StepRecord, f"step/{run_id}/{step}")
 
     def steps(self, run_id: str) -> dict[str, StepRecord]:
         """Return the records of a run's completed steps by name."""
-        found = [v for _, v in self.store.scan(f"step/{run_id}/")]
-        records = [revived(StepRecord, value) for value in found]
-        return {record.step: record for record in records}
+        found = self._all(StepRecord, f"step/{run_id}/")
+        return {record.step: record for record in found}
 
     def attempt(self, run_id: str, step: str) -> Attempt | None:
         """Return the last attempt of a step, or None if it was never begun."""
-        found = self.store.get(f"attempt/{run_id}/{step}")
-        return None if found is None else revived(Attempt, found)
+        return self._one(Attempt, f"attempt/{run_id}/{step}")
 
     def attempts(self, run_id: str) -> dict[str, Attempt]:
         """Return the last attempt of each step by name."""
-        found = [v for _, v in self.store.scan(f"attempt/{run_id}/")]
-        attempts = [revived(Attempt, value) for value in found]
-        return {attempt.step: attempt for attempt in attempts}
+        found = self._all(Attempt, f"attempt/{run_id}/")
+        return {attempt.step: attempt for attempt in found}
 
     def loops(self, run_id: str, step: str = "") -> list[LoopRecord]:
         """Return the loops over items of a run, or of one of its steps.
@@ -150,8 +142,7 @@ class Reader:
         list of LoopRecord
             In order of steps and of loops in a step; `items_done` tells which items.
         """
-        prefix = f"loop/{run_id}/{step}/" if step else f"loop/{run_id}/"
-        return [revived(LoopRecord, value) for _, value in self.store.scan(prefix)]
+        return self._all(LoopRecord, _below("loop", run_id, step))
 
     def items_done(self, loop: LoopRecord) -> Iterator[str]:
         """Yield the keys of the items that are done, in the order in which they were.
@@ -171,8 +162,7 @@ class Reader:
 
     def mark(self, run_id: str, step: str) -> Mark:
         """Return what a person said of a step."""
-        found = self.store.get(f"mark/{run_id}/{step}")
-        return Mark() if found is None else revived(Mark, found)
+        return self._one(Mark, f"mark/{run_id}/{step}") or Mark()
 
     def decisions(self, run_id: str) -> list[DecisionRecord]:
         """Return the decisions of a run, in the order of their names."""
@@ -193,7 +183,12 @@ class Reader:
 
     def effects(self, run_id: str, step: str = "") -> list[EffectRecord]:
         """Return the effects of a step, or of a whole run, in order of their keys."""
-        return self._all(EffectRecord, f"effect/{run_id}/{step}/".replace("//", "/"))
+        return self._all(EffectRecord, _below("effect", run_id, step))
+
+    def _one(self, kind: type[R], key: str) -> R | None:
+        """Return a record, or None if there is none."""
+        found = self.store.get(key)
+        return None if found is None else revived(kind, found)
 
     def _all(self, kind: type[R], prefix: str) -> list[R]:
         """Return all records of a kind, in the order of their keys."""
@@ -203,6 +198,11 @@ class Reader:
         """Return the lines of a run's history, oldest first, each with its key."""
         lines = self.store.scan(f"history/{run_id}/", after)
         return [(key, revived(Event, value)) for key, value in lines]
+
+
+def _below(kind: str, run_id: str, step: str) -> str:
+    """Return what the keys of a run's records of a kind begin with, or of a step's."""
+    return f"{kind}/{run_id}/{step}/" if step else f"{kind}/{run_id}/"
 
 
 class HeldRun(Reader):
