@@ -18,7 +18,7 @@ from nbckpt.runs.history import Reader
 from nbckpt.runs.leases import Leases
 from nbckpt.runs.opening import open_run
 from nbckpt.runs.transfers import export_run, import_run
-from nbckpt.runs.trusting import adopt
+from nbckpt.runs.trusting import make_own
 from nbckpt.state.garbage import collect
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
@@ -131,7 +131,7 @@ def test_import_that_nobody_vouches_for_becomes_ones_own_by_trust(
 ) -> None:
     shutil.copy(elsewhere.parent / "here" / "out.txt", elsewhere)
     import_run(archive, elsewhere / ".nbckpt", None)
-    assert adopt(elsewhere / ".nbckpt", load_secret()) > 0
+    assert make_own(elsewhere / ".nbckpt", load_secret()) > 0
     notebook.shell = notebook._start()
     notebook.run(SMALL)
     assert notebook.decision("small") == "Skip"
@@ -261,7 +261,7 @@ def test_run_that_another_process_holds_is_not_exported(
     other = replace(lease, holder=replace(lease.holder, pid=os.getppid()))
     store = Store(tmp_path / "other", load_secret())
     store.transact(lambda tx: tx.put(f"lease/{RUN}", other.to_json()))
-    monkeypatch.setattr(transfers, "standing", lambda _: "alive")
+    monkeypatch.setattr(transfers, "is_held", lambda _: True)
     with pytest.raises(RunHeld, match="is held by"):
         export_run(store, RUN, tmp_path / "run.nbckpt")
     store.close()

@@ -28,7 +28,7 @@ from nbckpt.plan import read_plan, step_line, wrong_lines
 from nbckpt.records import Overlap, RunRecord, RunState
 from nbckpt.runs.adoption import adopt
 from nbckpt.runs.history import Reader
-from nbckpt.runs.leases import describe, note_refused, standing
+from nbckpt.runs.leases import describe, is_held, note_refused
 from nbckpt.runs.opening import open_run
 from nbckpt.runs.pings import check_url
 from nbckpt.source.cells import parse_body, read_cells, read_sources
@@ -231,11 +231,7 @@ def _open(order: Order, store: Store) -> RunRecord:
         adopt(store, order.notebook.stem, wanted.notebook, plan)
     opened = open_run(store, order.notebook.stem, wanted)
     lease = Reader(store).lease(opened.run_id)
-    if (
-        lease is not None
-        and order.overlap == "skip"
-        and standing(lease) in {"alive", "late"}
-    ):
+    if order.overlap == "skip" and lease is not None and is_held(lease):
         note_refused(store, opened.run_id, lease)
         raise RunHeld(
             f"run {opened.run_id} is held by {describe(lease)}",

@@ -344,6 +344,22 @@ def note_refused(store: Store, run_id: str, lease: Lease) -> None:
         store.transact(lambda tx: lines.add_line(tx, run_id, event), durable=False)
 
 
+def is_held(lease: Lease | None) -> bool:
+    """Tell whether a living process of this system holds a run.
+
+    Parameters
+    ----------
+    lease : Lease or None
+        The run's lease.
+
+    Returns
+    -------
+    bool
+        False for a holder on another host: nobody here can tell.
+    """
+    return standing(lease) in {"alive", "late"}
+
+
 def standing(lease: Lease | None) -> str:
     """Return whether a run's holder lives, in one word.
 

@@ -22,7 +22,7 @@ from nbckpt.errors import NotFound, RunHeld, StoreDamaged, StoreRefused
 from nbckpt.records import Event, Lease, RunRecord, Worktree, dumps, loads
 from nbckpt.runs import lines, parcels
 from nbckpt.runs.history import Reader
-from nbckpt.runs.leases import describe, standing
+from nbckpt.runs.leases import describe, is_held
 from nbckpt.runs.parcels import OF_STORE, Parcel
 from nbckpt.runs.persons import person
 from nbckpt.store import Store
@@ -92,7 +92,7 @@ def _require_still(store: Store, run_id: str) -> None:
     lease = Reader(store).lease(run_id)
     if lease is None or lease.holder.pid == os.getpid():
         return
-    if standing(lease) in {"alive", "late"}:
+    if is_held(lease):
         raise RunHeld(
             f"run {run_id} is held by {describe(lease)}",
             "Close that kernel first, or export it from there: %nbckpt export",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from nbckpt.inputs.proofs import Paths
 from nbckpt.plan import wrong_lines
-from nbckpt.runs.leases import describe, standing
+from nbckpt.runs.leases import describe, is_held
 from nbckpt.runs.steplists import changes
 from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.finding.starting import find_start
@@ -257,8 +257,7 @@ def _held(reader: Reader, run: RunRecord) -> str:
     lease = reader.lease(run.run_id)
     if lease is None or lease.holder.pid == os.getpid():
         return ""
-    is_held = standing(lease) in {"alive", "late"}
-    return f"the run is held by {describe(lease)}" if is_held else ""
+    return f"the run is held by {describe(lease)}" if is_held(lease) else ""
 
 
 def _line(planned: PlannedStep, prediction: Prediction, told: list[str]) -> PlanLine:

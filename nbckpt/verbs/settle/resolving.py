@@ -12,7 +12,7 @@ from nbckpt.credentials import masked
 from nbckpt.errors import AlreadySettled, BadStep, NotFound, RunHeld
 from nbckpt.records import Answer, EffectRecord, EffectState, Event, StepState, Word
 from nbckpt.runs.history import Reader, revived
-from nbckpt.runs.leases import standing
+from nbckpt.runs.leases import is_held
 from nbckpt.runs.lines import add_line
 from nbckpt.runs.moments import local
 from nbckpt.runs.persons import person
@@ -198,7 +198,7 @@ def _check_still(reader: Reader, effect: EffectRecord) -> None:
         return
     lease = reader.lease(effect.run_id)
     is_its_own = lease is not None and lease.token == attempt.token
-    if is_its_own and standing(lease) in {"alive", "late"}:
+    if is_its_own and is_held(lease):
         raise RunHeld(
             f"step {effect.step} of run {effect.run_id} is running: its effect "
             f"{effect.name} may be happening now",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from nbckpt import answers, places
 from nbckpt.errors import WaitingForAnswer
 from nbckpt.records import EffectState, StepState
-from nbckpt.runs.leases import standing
+from nbckpt.runs.leases import is_held
 from nbckpt.runs.moments import local
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def _said_since(reader: Reader, attempt: Attempt) -> bool:
 def _left(reader: Reader, run_id: str) -> Iterator[str]:
     """Yield the steps that were begun, are not completed, and do not run now."""
     lease = reader.lease(run_id)
-    token = lease.token if lease and standing(lease) in {"alive", "late"} else None
+    token = lease.token if lease and is_held(lease) else None
     for name, attempt in reader.attempts(run_id).items():
         runs = attempt.state is StepState.RUNNING and attempt.token == token
         if attempt.state is not StepState.COMPLETED and not runs:
