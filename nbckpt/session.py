@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys, places
-from nbckpt.codecs import Secrets
+from nbckpt.credentials import Secrets
 from nbckpt.errors import BadNotebook
 from nbckpt.inputs.claims import Claims
 from nbckpt.inputs.fingerprint import Body, Inputs

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbckpt.codecs import Secrets
+from nbckpt.credentials import Secrets
 from nbckpt.effects.payloads import differing, request_given, request_read, spelled
 from nbckpt.errors import BadStep
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nbckpt.codecs import Secrets
+from nbckpt.credentials import Secrets
 from nbckpt.errors import ValueRefused
 from nbckpt.loops import results
 from nbckpt.records import dumps, loads

@@ -10,7 +10,7 @@ import pytest
 
 from nbckpt.blobs.chunks import ChunkIndex, Manifest
 from nbckpt.blobs.packfile import PackReader, PackWriter
-from nbckpt.codecs import Secrets
+from nbckpt.credentials import Secrets
 from nbckpt.state.snapshots import Changes, changes, take
 from nbckpt.state.variables import hide, load, load_test, save, user_names
 

@@ -33,7 +33,7 @@ from nbckpt.runs.identity import Wish
 from nbckpt.runs.journal import Journal, set_mark
 from nbckpt.runs.opening import open_run
 from nbckpt.runs.processes import this_process
-from nbckpt.runs.trusting import adopt
+from nbckpt.runs.trusting import make_own
 from nbckpt.store import Store
 from nbckpt.store.packs import Pack
 from nbckpt.trust import Secret, load_secret
@@ -977,8 +977,8 @@ def test_trusted_store_is_the_users_own_with_every_record(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = foreign(lab, monkeypatch, tmp_path)
-    assert adopt(folder, load_secret()) > 0
-    assert adopt(folder, load_secret()) == 0
+    assert make_own(folder, load_secret()) > 0
+    assert make_own(folder, load_secret()) == 0
     with changing(folder) as store:
         assert store.trusted is True
         assert Reader(store).step("etl-1", "load") is not None
@@ -992,7 +992,7 @@ def test_trust_of_folder_open_to_others_is_refused_and_changes_nothing(
     folder.chmod(0o777)
     before = snapshot(folder)
     with pytest.raises(StoreRefused, match="open to group or others"):
-        adopt(folder, load_secret())
+        make_own(folder, load_secret())
     assert snapshot(folder) == before
 
 
@@ -1009,7 +1009,7 @@ def test_trust_takes_back_all_when_a_row_is_not_ours(
     connection.commit()
     rows = connection.execute("SELECT value FROM Cache ORDER BY rowid").fetchall()
     with pytest.raises(StoreDamaged, match="did not write"):
-        adopt(folder, load_secret())
+        make_own(folder, load_secret())
     assert (
         connection.execute("SELECT value FROM Cache ORDER BY rowid").fetchall() == rows
     )
@@ -1018,7 +1018,7 @@ def test_trust_takes_back_all_when_a_row_is_not_ours(
 
 def test_trust_of_no_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no store"):
-        adopt(tmp_path / "none", Secret(b"x" * 32))
+        make_own(tmp_path / "none", Secret(b"x" * 32))
 
 
 # loading

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbckpt.cli.options import json_option, store_option
-from nbckpt.runs.trusting import adopt, trusted_text
+from nbckpt.runs.trusting import make_own, trusted_text
 from nbckpt.trust import load_secret
 from nbckpt.verbs.finding.opening import changing, looking
 from nbckpt.verbs.finding.targets import folder_of, run_named, store_folder
@@ -73,7 +73,7 @@ def trust_command(folder: str, store: str) -> None:
     nbckpt trust colleague/.nbckpt
     """
     path = store_folder(folder or store)
-    click.echo(trusted_text(adopt(path, load_secret()), path))
+    click.echo(trusted_text(make_own(path, load_secret()), path))
 
 
 COMMANDS = (verify_command, gc_command, trust_command)

@@ -5,7 +5,6 @@ from nbckpt.codecs.code import global_names, is_local, stored_globals
 from nbckpt.codecs.decoder import SecretEncoder, decode
 from nbckpt.codecs.definitions import Target, asked
 from nbckpt.codecs.encoder import Encoded, Encoder, Refusal
-from nbckpt.credentials import Secrets
 
 __all__ = [
     "Canonical",
@@ -13,7 +12,6 @@ __all__ = [
     "Encoder",
     "Refusal",
     "SecretEncoder",
-    "Secrets",
     "Target",
     "asked",
     "decode",

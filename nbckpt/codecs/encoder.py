@@ -24,12 +24,12 @@ import xxhash
 
 from nbckpt.blobs.packfile import glances
 from nbckpt.codecs import arrays, definitions, handles, singletons, trace, windows
+from nbckpt.codecs.figures import steady
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nbckpt.codecs.definitions import Namespace
-from nbckpt.codecs.figures import steady
 
 IN_BAND_BYTES = 4096
 """Buffers below this size stay in the stream."""

@@ -14,7 +14,8 @@ import types
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.codecs import Canonical, Secrets
+from nbckpt.codecs import Canonical
+from nbckpt.credentials import Secrets
 from nbckpt.errors import BadStep
 from nbckpt.keys import digest
 

@@ -11,7 +11,7 @@ from nbckpt.state import values, variables
 from nbckpt.state.snapshots import Changes
 
 if TYPE_CHECKING:
-    from nbckpt.codecs import Secrets
+    from nbckpt.credentials import Secrets
 
 Namespace = dict[str, Any]
 BYTES = "bytes"

@@ -6,8 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import current, keys
-from nbckpt.codecs import Secrets
-from nbckpt.credentials import masked
+from nbckpt.credentials import Secrets, masked
 from nbckpt.errors import BadStep, CheckFailed, OwnFramesHidden
 from nbckpt.people import settling
 from nbckpt.records import DecisionRecord, Note, Unknown, dumps

@@ -83,9 +83,7 @@ def post(url: str, body: str = "", kind: str = "text/plain; charset=utf-8") -> s
             return ""
     except URLError as error:
         return str(getattr(error, "reason", "") or type(error).__name__)
-    except (OSError, ValueError) as error:
-        return type(error).__name__
-    except Exception as error:  # http.client's own, of a server that speaks otherwise
+    except Exception as error:  # also those of http.client
         return type(error).__name__
 
 

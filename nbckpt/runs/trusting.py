@@ -21,7 +21,7 @@ RAW = 1
 """diskcache's mode of a value that is plain bytes in its row."""
 
 
-def adopt(folder: Path, secret: Secret) -> int:
+def make_own(folder: Path, secret: Secret) -> int:
     """Seal all records of a store with the user's own secret.
 
     Parameters

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from nbckpt.blobs.chunks import ChunkIndex, Manifest
 from nbckpt.blobs.packfile import PackReader, PackWriter
-from nbckpt.codecs import Encoder, Secrets, Target
+from nbckpt.codecs import Encoder, Target
+from nbckpt.credentials import Secrets
 from nbckpt.records import Contents, Stretch
 from nbckpt.state import ambient, variables
 from nbckpt.store.packs import Pack

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.codecs import SecretEncoder, Secrets, Target, decode
+from nbckpt.codecs import SecretEncoder, Target, decode
+from nbckpt.credentials import Secrets
 from nbckpt.errors import ValueRefused
 from nbckpt.records import dumps, loads
 

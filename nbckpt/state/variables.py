@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.codecs import Encoded, Refusal, SecretEncoder, Secrets, Target, decode
+from nbckpt.codecs import Encoded, Refusal, SecretEncoder, Target, decode
 from nbckpt.state.snapshots import Changes
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from nbckpt.blobs.chunks import Manifest
     from nbckpt.blobs.packfile import PackReader, PackWriter
+    from nbckpt.credentials import Secrets
 
 Namespace = dict[str, Any]
 INTERNAL = re.compile(r"_+(i+|\d+|i\d+|oh|ih|dh|sh|ii?i?)?|__\w+__|_exit_code")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbckpt.errors import BadStep, NotFound
-from nbckpt.runs.trusting import adopt, trusted_text
+from nbckpt.runs.trusting import make_own, trusted_text
 from nbckpt.state.garbage import collect
 from nbckpt.trust import load_secret
 from nbckpt.verbs.finding.calling import calling, opening
@@ -222,7 +222,7 @@ def _trust(session: Session, words: list[str]) -> str:
     store = session.open_store()
     store.close()
     folder = Path(named) if named else store.folder
-    return trusted_text(adopt(folder, load_secret()), folder)
+    return trusted_text(make_own(folder, load_secret()), folder)
 
 
 VERBS: dict[str, Callable[[Session, list[str]], str | Shown]] = {
