@@ -33,8 +33,8 @@ from nbckpt.runs.opening import open_run
 from nbckpt.store import Store
 from nbckpt.store.packs import Pack
 from nbckpt.trust import load_secret
-from nbckpt.verbs.forms import documents
-from nbckpt.verbs.forms.pages import moment
+from nbckpt.verbs.forms import documents, drawing
+from nbckpt.verbs.forms.pages import Table, moment
 from nbckpt.verbs.look import audited
 from nbckpt.verbs.look.audit import audit, key_of
 from nbckpt.verbs.look.handover import handover, handover_text
@@ -165,8 +165,8 @@ def test_audit_names_run_notebook_state_and_versions(data: Any) -> None:
     assert data["state"] == "waiting" or data["state"] == "interrupted"
     assert data["versions"] == {
         "workflow": "3",
-        "nbckpt at the begin": __version__,
-        "python at the begin": platform.python_version(),
+        "nbckpt at first": __version__,
+        "python at first": platform.python_version(),
         "nbckpt": __version__,
         "python": platform.python_version(),
     }
@@ -311,6 +311,31 @@ def test_what_is_told_of_the_run_stands_in_two_columns(data: Any) -> None:
     found = audited.sections(data)
     assert "<td>notebook</td><td>/jobs/etl.ipynb</td>" in documents.page("t", found)
     assert "\nnotebook  /jobs/etl.ipynb\n" in documents.text("t", found)
+
+
+def test_steps_fit_a_terminal_of_80_columns_and_errors_stand_below(data: Any) -> None:
+    for step in data["steps"]:
+        step.update(name="pay-customers", outcome="interrupted", effects=[])
+        step.update(
+            attempts=2, seconds=119.5, completed_at=7.0, error="no card: C. Ask"
+        )
+    table, *errors = audited.sections(data)[1].parts
+    assert isinstance(table, Table)
+    widths = [
+        max(map(len, cells)) for cells in zip(table.head, *table.rows, strict=True)
+    ]
+    assert sum(widths) + drawing.GAP * (len(widths) - 1) + 2 <= 80
+    assert errors == ["pay-customers: no card: C. Ask"] * 3
+
+
+def test_effects_that_a_plan_names_are_a_column_of_the_steps(data: Any) -> None:
+    table = audited.sections(data)[1].parts[0]
+    assert isinstance(table, Table)
+    assert [row[table.head.index("effects")] for row in table.rows] == [
+        "-",
+        "bank",
+        "-",
+    ]
 
 
 def test_answer_inside_a_record_says_when_for_people(data: Any) -> None:

@@ -97,7 +97,7 @@ def test_audit_names_each_step_with_outcome_attempts_and_evidence(
     assert load["files"].keys() == {"out.txt"}
     assert (total["checks"], total["note"]) == (["y == 2"], "read it")
     assert found["versions"]["python"]
-    assert found["versions"]["nbckpt at the begin"]
+    assert found["versions"]["nbckpt at first"]
     assert found["versions"]["workflow"] == ""
     assert [line["number"] for line in found["history"]] == list(
         range(1, found["chain"]["lines"] + 1)

@@ -168,7 +168,7 @@ def _broken(reader: Reader, run_id: str) -> str:
 
 def _versions(run: RunRecord) -> dict[str, str]:
     """Return the versions that a run was begun and is audited with."""
-    begun = {f"{name} at the begin": text for name, text in run.made_with.items()}
+    begun = {f"{name} at first": text for name, text in run.made_with.items()}
     now = {"nbckpt": __version__, "python": platform.python_version()}
     return {"workflow": run.version, **begun, **now}
 

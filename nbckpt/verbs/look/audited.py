@@ -42,7 +42,7 @@ def sections(data: Audit) -> list[Section]:
     """
     return [
         Section("Run", [_run(data)]),
-        Section("Steps", [_steps(data["steps"])] if data["steps"] else []),
+        Section("Steps", _steps(data["steps"])),
         _timeline(data),
         Section("Evidence", _evidence(data["steps"])),
         Section("Idempotency keys sent", data["keys"]),
@@ -77,27 +77,28 @@ def _run(data: Audit) -> Table:
     return Table(("run", data["run"]), rows)
 
 
-def _steps(steps: list[AuditedStep]) -> Table:
-    """Return the outcome of each step."""
-    rows = [
-        (
-            str(step["number"]),
-            step["name"],
-            step["outcome"],
-            str(step["attempts"]),
-            str(step["skipped"]),
-            duration(step["seconds"]) if step["attempts"] else "-",
-            moment(step["completed_at"]) if step["completed_at"] else "-",
-            listed(step["effects"]),
-            step["error"] or step["reason"],
-        )
-        for step in steps
-    ]
-    head = (
-        "#", "step", "outcome", "attempts", "skipped", "time", "completed", "effects",
-        "why",
-    )  # fmt: skip
-    return Table(head, rows)
+def _steps(steps: list[AuditedStep]) -> list[str | Table]:
+    """Return the outcome of each step, and below what ended those that failed.
+
+    Columns are few and narrow: they fit a terminal of 80. Why a body ran is told by the
+    history.
+    """
+    columns = {
+        "step": [step["name"] for step in steps],
+        "outcome": [step["outcome"] for step in steps],
+        "ran": [str(step["attempts"]) for step in steps],
+        "skipped": [str(step["skipped"]) for step in steps],
+        "time": [duration(s["seconds"]) if s["attempts"] else "-" for s in steps],
+        "completed": [
+            moment(s["completed_at"]) if s["completed_at"] else "-" for s in steps
+        ],
+        "effects": [listed(step["effects"]) for step in steps],
+    }
+    if not any(step["effects"] for step in steps):
+        del columns["effects"]
+    table = Table(tuple(columns), list(zip(*columns.values(), strict=True)))
+    errors = [f"{step['name']}: {step['error']}" for step in steps if step["error"]]
+    return [table, *errors] if steps else []
 
 
 def _timeline(data: Audit) -> Section:
