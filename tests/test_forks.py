@@ -15,8 +15,10 @@ from nbckpt.runs.history import Reader
 from nbckpt.state.garbage import collect
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
+from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.look.overview import runs_page
 from nbckpt.verbs.settle import branches
-from nbckpt.verbs.standing.status import status
+from nbckpt.verbs.standing.status import runs, status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +70,22 @@ def test_fork_runs_only_the_step_and_what_follows(
     assert notebook.session.run_id == "notebook-2"
     assert notebook.names["z"] == 8
     assert run_all(notebook) == []
+
+
+def test_runs_tell_what_a_fork_was_forked_from_and_what_made_it(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    run_all(notebook)
+    store = closed(notebook, tmp_path)
+    assert "forked from" not in plain(runs_page(runs(Reader(store))))
+    new, _ = branches.fork(store, Reader(store).run("notebook-1"), "b")
+    found = runs(Reader(store))
+    assert [line["forked_from"] for line in found] == ["", "notebook-1"]
+    head, first, second = plain(runs_page(found)).splitlines()
+    at = head.index("forked from")
+    assert (first[at:].split()[0], second[at:].split()[0]) == ("-", "notebook-1")
+    assert new.made_with == Reader(store).run("notebook-1").made_with
+    store.close()
 
 
 def test_packs_of_a_fork_survive_gc_and_the_end_of_the_old_records(

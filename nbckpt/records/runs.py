@@ -130,6 +130,8 @@ class RunRecord(Record):
     """Versions of nbckpt and Python that began it."""
     given: dict[str, str] = field(default_factory=dict)
     """Parameters that papermill gave it last: name → text of the value."""
+    forked_from: str = ""
+    """The run that it has its first records from; empty: none."""
 
     @property
     def is_ended(self) -> bool:

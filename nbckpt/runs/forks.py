@@ -17,6 +17,7 @@ from nbckpt.records import (
     StepState,
 )
 from nbckpt.runs.lines import add_line, head
+from nbckpt.runs.opening import begin, taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,15 +118,15 @@ def forking(fork: Fork) -> Callable[[Transaction], RunRecord]:
     """
 
     def change(transaction: Transaction) -> RunRecord:
-        taken = {key.removeprefix("run/") for key in transaction.keys("run/")}
-        new = fork.run_id or keys.next_run_id(fork.stem, taken)
-        if new in taken:
+        used = taken(transaction)
+        new = fork.run_id or keys.next_run_id(fork.stem, used)
+        if new in used:
             raise BadStep(f"run {new} exists already", "A run id is never used again")
-        run = RunRecord(
-            new, fork.source.notebook, fork.version or fork.source.version,
-            created_at=fork.at,
-        )  # fmt: skip
-        transaction.put(f"run/{new}", run.to_json())
+        version = fork.version or fork.source.version
+        wanted = RunRecord(
+            new, fork.source.notebook, version, forked_from=fork.source.run_id
+        )
+        run = begin(transaction, wanted)
         transaction.put(f"current/{fork.stem}", {"run_id": new})
         for step in fork.kept:
             _take_step(transaction, fork.source.run_id, new, step)

@@ -53,8 +53,8 @@ def open_run(
         run_id = wanted.run_id or ("" if fresh else current)
         run, why = _usable(transaction, run_id, wanted.run_id)
         if run is None:
-            free = (not why and run_id) or keys.next_run_id(stem, _taken(transaction))
-            run = _begin(transaction, replace(wanted, run_id=free, why=why))
+            free = (not why and run_id) or keys.next_run_id(stem, taken(transaction))
+            run = begin(transaction, replace(wanted, run_id=free, why=why))
             _note_fresh(transaction, run, run_id or current)
         run = _moved(transaction, run, wanted)
         if current != run.run_id:
@@ -70,8 +70,8 @@ def _current(transaction: Transaction, stem: str) -> str:
     return str(found["run_id"]) if found else ""
 
 
-def _begin(transaction: Transaction, wanted: RunRecord) -> RunRecord:
-    """Record a new run."""
+def begin(transaction: Transaction, wanted: RunRecord) -> RunRecord:
+    """Record a new run, with when it began and what began it."""
     made_with = {"nbckpt": __version__, "python": platform.python_version()}
     run = replace(wanted, created_at=time.time(), made_with=made_with)
     transaction.put(f"run/{run.run_id}", run.to_json())
@@ -176,6 +176,6 @@ def rename(transaction: Transaction, run: RunRecord, notebook: str) -> RunRecord
     return renamed
 
 
-def _taken(transaction: Transaction) -> set[str]:
+def taken(transaction: Transaction) -> set[str]:
     """Return all run ids that were ever used."""
     return {key.removeprefix("run/") for key in transaction.keys("run/")}

@@ -151,6 +151,30 @@ def _aligned(table: Table) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def slim(table: Table, *optional: str) -> Table:
+    """Return a table without those columns that tell nothing.
+
+    Parameters
+    ----------
+    table : Table
+        An empty cell is ``-``.
+    *optional : str
+        Heads of the columns that go when each of their cells is empty.
+
+    Returns
+    -------
+    Table
+        The other columns, in order.
+    """
+    kept = [
+        number
+        for number, head in enumerate(table.head)
+        if head not in optional or any(row[number] != "-" for row in table.rows)
+    ]
+    rows = [tuple(row[number] for number in kept) for row in table.rows]
+    return Table(tuple(table.head[number] for number in kept), rows)
+
+
 def duration(seconds: float) -> str:
     """Return a length of time for people.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbckpt.records import Event
 from nbckpt.verbs.forms.documents import Section
-from nbckpt.verbs.forms.pages import Table, duration, listed, moment
+from nbckpt.verbs.forms.pages import Table, duration, listed, moment, slim
 from nbckpt.verbs.look.timeline import timeline_picture, told
 
 if TYPE_CHECKING:
@@ -83,22 +83,21 @@ def _steps(steps: list[AuditedStep]) -> list[str | Table]:
     Columns are few and narrow: they fit a terminal of 80. Why a body ran is told by the
     history.
     """
-    columns = {
-        "step": [step["name"] for step in steps],
-        "outcome": [step["outcome"] for step in steps],
-        "ran": [str(step["attempts"]) for step in steps],
-        "skipped": [str(step["skipped"]) for step in steps],
-        "time": [duration(s["seconds"]) if s["attempts"] else "-" for s in steps],
-        "completed": [
-            moment(s["completed_at"]) if s["completed_at"] else "-" for s in steps
-        ],
-        "effects": [listed(step["effects"]) for step in steps],
-    }
-    if not any(step["effects"] for step in steps):
-        del columns["effects"]
-    table = Table(tuple(columns), list(zip(*columns.values(), strict=True)))
+    rows = [
+        (
+            step["name"],
+            step["outcome"],
+            str(step["attempts"]),
+            str(step["skipped"]),
+            duration(step["seconds"]) if step["attempts"] else "-",
+            moment(step["completed_at"]) if step["completed_at"] else "-",
+            listed(step["effects"]),
+        )
+        for step in steps
+    ]
+    head = ("step", "outcome", "ran", "skipped", "time", "completed", "effects")
     errors = [f"{step['name']}: {step['error']}" for step in steps if step["error"]]
-    return [table, *errors] if steps else []
+    return [slim(Table(head, rows), "effects"), *errors] if steps else []
 
 
 def _timeline(data: Audit) -> Section:

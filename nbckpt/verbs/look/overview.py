@@ -14,6 +14,7 @@ from nbckpt.verbs.forms.pages import (
     first_sentence,
     moment,
     size,
+    slim,
     state_word,
 )
 from nbckpt.verbs.standing.looping import open_trees
@@ -123,14 +124,16 @@ def runs_page(data: list[RunLine]) -> Page:
             line["holder"],
             moment(line["created_at"]),
             line["version"] or "-",
+            line["forked_from"] or "-",
             line["notebook"] or "-",
         )
         for line in data
     ]
     head = (
-        "run", "state", "done", "time", "holder", "begun", "version", "notebook",
+        "run", "state", "done", "time", "holder", "begun", "version", "forked from",
+        "notebook",
     )  # fmt: skip
-    return [Table(head, rows)]
+    return [slim(Table(head, rows), "version", "forked from")]
 
 
 def runs_picture(data: list[RunLine]) -> Picture:

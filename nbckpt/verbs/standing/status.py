@@ -127,6 +127,8 @@ class RunLine(TypedDict):
     """Time that the bodies of its steps took, each as it ran last."""
     times: dict[str, float]
     """The same by step, in order; those that were never begun are left out."""
+    forked_from: str
+    """The run that it was forked from; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,4 +385,5 @@ def line(reader: Reader, run: RunRecord, now: float) -> RunLine:
         holder=look.standing,
         seconds=sum(step["seconds"] for step in steps),
         times={s["name"]: s["seconds"] for s in steps if s["attempt"]},
+        forked_from=look.run.forked_from,
     )
