@@ -3,10 +3,12 @@
 # ruff: noqa: E501 - a row of a table is one line
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -422,3 +424,15 @@ def test_secret_is_a_reference_in_the_stream(monkeypatch: pytest.MonkeyPatch) ->
     ).encode()
     assert b"abcdef123" not in bytes(encoded.stream)
     assert decode(encoded.stream, [], Target({}))["x"] == ["u:abcdef123@h"]
+
+
+def test_encoder_lets_go_of_values_without_a_collection() -> None:
+    value = np.arange(90_000)
+    gone = weakref.ref(value)
+    gc.disable()
+    try:
+        Encoder({}, {"value": value}).encode()
+        del value
+        assert gone() is None
+    finally:
+        gc.enable()

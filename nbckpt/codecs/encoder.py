@@ -157,12 +157,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         stream = self._target.getbuffer()
         marks = list(map(glances, self._buffers, self._rows))
         refusals = [self._locate(value, reason) for value, reason in self._refused]
-        # The pickler holds itself through its callback: without this, values that the
-        # user deletes would live until the next full collection.
-        self._values, self._refused = {}, []
-        self._note_objects()
-        self.clear_memo()
-        return Encoded(
+        encoded = Encoded(
             stream=stream,
             buffers=self._buffers,
             rows=self._rows,
@@ -176,6 +171,11 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
             types=self.types,
             held=self._kept,
         )
+        # The pickler holds itself: what the user deletes would live on until collected.
+        self._note_objects()
+        self.clear_memo()
+        self.__dict__.clear()
+        return encoded
 
     def _note_objects(self) -> None:
         """Let the pickler put each object that it meets into a list.
