@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nbckpt.plan import Step
     from nbckpt.records import Attempt, Fingerprint
     from nbckpt.session import Session
+    from nbckpt.state.loose import Aside
 
 
 @dataclass(slots=True)
@@ -44,6 +45,10 @@ class Running:
     before: snapshots.Snapshot
     ground: snapshots.Snapshot
     """The same, without names that the body binds: they are its own, even if equal."""
+    bare: snapshots.Snapshot
+    """The same, without those that it may bind either."""
+    aside: Aside
+    """Tells which of those it did bind."""
     around: ambient.State
     aliases: dict[str, str]
     """Digests of names whose objects overlap with inputs."""
@@ -52,6 +57,8 @@ class Running:
     recording: Recording | None = None
     touched: Touched | None = None
     gathered: Gathered = field(default_factory=Gathered)
+    rebound: set[str] = field(default_factory=set)
+    """Names that it bound, of those that it may bind."""
     left: dict[str, str] | None = None
     """Digests of all names after a body whose save failed."""
 
@@ -175,7 +182,8 @@ def _work(running: Running, session: Session) -> tuple[Work, snapshots.Snapshot]
     """Return what a step's body did, and the namespace after it."""
     session.names.note(running.body.attributes)
     values, namespace = session.values(), session.namespace
-    after = snapshots.take(values, namespace, running.ground)
+    ground = snapshots.cleared(running.ground, running.bare, running.rebound)
+    after = snapshots.take(values, namespace, ground)
     changed = snapshots.changes(running.before, after)
     homes = {home(name) for name in changed.names}
     # A module that ``try: import`` did not find is none that a skip must import.
@@ -244,10 +252,13 @@ def _fingerprint(
         session.seeding.mark(moved)
     found, implied = running.fingerprint, _implied(running, work, session)
     modules, versions = session.inputs.grounds(implied)
+    changed = set(work.changes.names) - running.body.reads.bound
     return replace(
         found,
         inputs={**implied, **found.inputs},
-        sharing=session.sharing(running.body, work.changes.names, running.before),
+        sharing=session.sharing(
+            running.body, changed - running.rebound, running.before
+        ),
         modules={**modules, **found.modules},
         versions={**versions, **found.versions},
         files=files_read(found, touched, session.paths),

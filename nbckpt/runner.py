@@ -33,6 +33,7 @@ from nbckpt.records import StepRecord, StepState
 from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
 from nbckpt.runs.history import readable
 from nbckpt.state import ambient, snapshots
+from nbckpt.state.loose import Aside, loose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,6 +135,7 @@ class Runner:
         running.recording = self.session.recorder.stop()
         running.touched = self.session.watch.stop()
         running.touched.settle(self.session.paths)
+        running.rebound = running.aside.settle()
         step, store = running.step, current.store_named(self.session)
         require_settled(self.session.journal, self.session.run_id, step.name, store)
         proofs.refuse_elsewhere(step.name, "writes", step.writes, self.session.paths)
@@ -169,6 +171,7 @@ class Runner:
         if running is None:
             return
         current.end()
+        running.aside.settle()
         self.session.recorder.discard()
         self.session.watch.stop()
         self.session.stillness.settle()
@@ -233,8 +236,9 @@ class Runner:
         self.session.survey.make()
         now = self.session.inputs.actual(step, situation.now)
         before, around = self.session.snapshot(), ambient.capture()
-        values = self.session.values(still=True), self.session.namespace
-        ground = snapshots.without(before, body.reads.bound, *values)
+        maybe = loose(body.reads) - now.inputs.keys()
+        ground = self._without(before, body.reads.bound)
+        bare = self._without(ground, maybe)
         self.session.seeding.begin(around)
         overlapping = aliases(now.inputs, before, self.session)
         # Killed after this line, the step is found as running by a dead holder.
@@ -255,6 +259,8 @@ class Runner:
             situation.record,
             before,
             ground,
+            bare,
+            Aside(self.session.namespace, maybe),
             around,
             overlapping,
             time.time(),
@@ -262,6 +268,14 @@ class Runner:
         place = current.Place(self.session, step, body, attempt, self.running.gathered)
         current.begin(place)
         self.session.start_watching(step, body, now.inputs, attempt)
+        self.running.aside.put()
+
+    def _without(
+        self, before: snapshots.Snapshot, names: set[str]
+    ) -> snapshots.Snapshot:
+        """Return a snapshot as if names had not been there."""
+        values = self.session.values(still=True)
+        return snapshots.without(before, names, values, self.session.namespace)
 
     def _save(self, running: Running) -> None:
         """Record a completed step: packs first, then one transaction."""

@@ -38,6 +38,7 @@ from nbckpt.runs.worktree import Ground
 from nbckpt.source.cells import ENDINGS, parse_body, read_sources
 from nbckpt.state import ambient, snapshots, variables
 from nbckpt.state.checkpoints import Checkpoints, Restored
+from nbckpt.state.loose import inherited
 from nbckpt.state.modulestate import Names, explained
 from nbckpt.state.seeding import Seeding
 from nbckpt.state.stillness import Stillness
@@ -252,10 +253,10 @@ class Session:
         return self._taken
 
     def sharing(
-        self, body: Body, names: Iterable[str], before: snapshots.Snapshot | None = None
+        self, body: Body, changed: set[str], before: snapshots.Snapshot | None = None
     ) -> dict[str, str]:
         """Return what shares objects with names that a body changes, and does not bind."""
-        changed = {name for name in names if name in self.names} - body.reads.bound
+        changed = {name for name in changed if name in self.names}
         if not changed:
             return {}
         own = body.reads.bound | body.reads.assigned
@@ -290,7 +291,7 @@ class Session:
             return found
         return replace(
             found,
-            sharing=self.sharing(body, record.contents.bound),
+            sharing=self.sharing(body, inherited(body.reads, record)),
             inputs=explained(recorded.inputs, found.inputs, self.survey.left(record)),
             files=self.survey.explained(record, found.files),
             **self.survey.listings(record),
@@ -362,8 +363,7 @@ class Session:
 
     def result(self) -> Any:
         """Return the value that the running cell showed as its result, if any."""
-        executed = self.shell.displayhook.exec_result
-        value = executed.result if executed is not None else None
+        value = getattr(self.shell.displayhook.exec_result, "result", None)
         return variables.MISSING if value is None else value
 
     def secrets(self) -> Secrets:

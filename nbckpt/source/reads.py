@@ -147,6 +147,8 @@ class _Flow(ast.NodeVisitor):
         elif isinstance(node.ctx, ast.Store):
             self.bound.add(node.id)
             self.found.assigned.add(node.id)
+        else:
+            self.found.assigned.discard(node.id)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         """Take a text; a frame's query names variables by ``@``."""
@@ -184,8 +186,7 @@ class _Flow(ast.NodeVisitor):
         except SyntaxError:
             self._read(WORD.findall(text))
             return
-        for statement in body:
-            self.visit(statement)
+        self._visit_all(body)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """Take an assignment: value first."""

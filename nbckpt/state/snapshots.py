@@ -144,6 +144,28 @@ def without(
     return replace(snapshot, parts=parts, components=kept | alone)
 
 
+def cleared(ground: Snapshot, bare: Snapshot, names: set[str]) -> Snapshot:
+    """Return a snapshot as if some names had not been there, told only afterwards.
+
+    Parameters
+    ----------
+    ground : Snapshot
+        With all names that a body may bind.
+    bare : Snapshot
+        The same without them.
+    names : set of str
+        Those that it bound.
+
+    Returns
+    -------
+    Snapshot
+        What is taken against it holds these names as new.
+    """
+    parts = {n: part for n, part in ground.parts.items() if n not in names}
+    kept = {g: d for g, d in ground.components.items() if not g & names}
+    return replace(ground, parts=parts, components=bare.components | kept)
+
+
 def sharing(snapshot: Snapshot, names: Iterable[str], own: set[str]) -> dict[str, str]:
     """Return which variables share objects with some.
 
