@@ -266,7 +266,19 @@ def _fingerprint(
         **touched.listings(session.paths),
         working_folder=_working_folder(running, touched, session),
         random=random | dict.fromkeys(sorted(own), SEEDED_BY_STEP),
+        unknown=found.unknown or _unsteady(running.step, touched, session.paths),
     )
+
+
+def _unsteady(step: Step, touched: Touched, paths: Paths) -> str:
+    """Return which file the step did not see as it is now; empty if there is none."""
+    own = {*touched.written, *touched.opened, *paths.expand(step.writes)}
+    for name in touched.still.changed(paths, own):
+        return (
+            f"file {name!r} was changed while the step ran, after it had opened it "
+            f"(if the step itself changes it: %%step {step.name} --writes {name})"
+        )
+    return ""
 
 
 def _working_folder(

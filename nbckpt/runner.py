@@ -294,9 +294,10 @@ class Runner:
         session.completed(record, after)
         if running.recording is not None:
             running.recording.close()
-        if record.runs_again:
+        why = record.runs_again or record.fingerprint.unknown
+        if why:
             sys.stderr.write(
-                f"nbckpt: step {record.step} runs again next time: {record.runs_again}\n"
+                f"nbckpt: step {record.step} runs again next time: {why}\n"
             )
 
     def _save_again(self, step: Step, body: Body) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbckpt.inputs import databases, environs, folders
 from nbckpt.inputs.proofs import ABSENT
+from nbckpt.inputs.stillfiles import StillFiles
 from nbckpt.inputs.workingfolder import here
 from nbckpt.runs import events
 
@@ -54,6 +55,8 @@ class Touched:
     """Database that was opened → digest before."""
     environment: dict[str, str | None] = field(default_factory=dict)
     """Environment variable that was read → its value then, or None."""
+    still: StillFiles = field(default_factory=StillFiles, compare=False)
+    """Files as they were opened last."""
     began: str = field(default_factory=here)
     """The working folder before the step."""
     is_placed: bool = False
@@ -233,6 +236,8 @@ class Watch:
             path, is_read_only = databases.opened(arguments[0])
             if path:
                 self._open_database(path, is_read_only=is_read_only)
+        elif event in events.CHILDREN:
+            self.touched.still.has_children = True
         elif event == "os.chdir":
             self._whole(events.folder_of(arguments[0]))
         elif event in events.FOLDERS:
@@ -313,6 +318,7 @@ class Watch:
             return
         if reads and _is_input(full, is_inside=name != full and not changes):
             self.touched.read.setdefault(name, "")
+            self.touched.still.note(name, Path(full))
         if changes:
             self._change(full, name)
 

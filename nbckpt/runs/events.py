@@ -39,6 +39,9 @@ PATTERNS: dict[str, Callable[..., tuple[str, str]]] = {
 FOLDERS = {"os.mkdir", "os.rmdir"}
 
 
+CHILDREN = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty"}
+
+
 EVENTS = {
     "open",
     "os.rename",
@@ -51,6 +54,7 @@ EVENTS = {
     *LISTINGS,
     *PATTERNS,
     *FOLDERS,
+    *CHILDREN,
 }
 
 
