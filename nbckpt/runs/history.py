@@ -27,7 +27,7 @@ from nbckpt.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nbckpt.store import Store
+    from nbckpt.store import Store, Transaction
 
 
 R = TypeVar("R", bound=Record)
@@ -287,13 +287,13 @@ class _Kept(Generic[R]):
         return dict(self._found)
 
 
-def readable(store: Store, key: str) -> tuple[Any, str]:
+def readable(place: Store | Transaction, key: str) -> tuple[Any, str]:
     """Return a record's JSON values, or why it can't be believed.
 
     Parameters
     ----------
-    store : Store
-        The user's own store.
+    place : Store or Transaction
+        Of the user's own store.
     key : str
         The record's key.
 
@@ -303,7 +303,7 @@ def readable(store: Store, key: str) -> tuple[Any, str]:
         One of the two is empty.
     """
     try:
-        return store.get(key), ""
+        return place.get(key), ""
     except StoreDamaged as error:
         return None, error.what
 

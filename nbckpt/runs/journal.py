@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nbckpt.errors import StoreDamaged
 from nbckpt.records import (
     Attempt,
     Event,
@@ -24,7 +23,7 @@ from nbckpt.records import (
     Worktree,
 )
 from nbckpt.runs import lines
-from nbckpt.runs.history import HeldRun, claims_left
+from nbckpt.runs.history import HeldRun, claims_left, readable
 from nbckpt.store import Store, Transaction
 from nbckpt.store.packs import Pack, release_loops, release_packs, use_packs
 
@@ -206,7 +205,8 @@ class Journal(HeldRun):
         key = f"step/{self.run_id}/{record.step}"
 
         def change(transaction: Transaction) -> list[str]:
-            before = _replaced(transaction, key)
+            # A damaged record must not stop the one that replaces it.
+            before, _ = readable(transaction, key)
             use_packs(transaction, key, record.contents, pack)
             transaction.put(key, record.to_json())
             self._end_attempt(transaction, record.step, StepState.COMPLETED, "")
@@ -285,14 +285,6 @@ class Journal(HeldRun):
             The line.
         """
         lines.add_line(transaction, self.run_id, event)
-
-
-def _replaced(transaction: Transaction, key: str) -> Any:
-    """Return the record that a new one replaces; a damaged one must not stop it."""
-    try:
-        return transaction.get(key)
-    except StoreDamaged:
-        return None
 
 
 def _summary(record: dict[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from nbckpt.errors import StopForHuman, StoreDamaged
+from nbckpt.errors import StopForHuman
 from nbckpt.records import Displaced, Event
 from nbckpt.runs import lines
+from nbckpt.runs.history import readable
 from nbckpt.runs.processes import is_alive, is_here, ticks
 
 if TYPE_CHECKING:
@@ -63,11 +64,9 @@ def _is_busy(transaction: Transaction, run_id: str, token: int) -> bool:
 
 def _is_begun(transaction: Transaction, key: str, token: int, state: str) -> bool:
     """Tell whether a record is in a state under a token; a damaged one may be."""
-    try:
-        found = transaction.get(key) or {}
-    except StoreDamaged:
-        return True
-    return (found.get("token"), found.get("state")) == (token, state)
+    found, damaged = readable(transaction, key)
+    found = found or {}
+    return bool(damaged) or (found.get("token"), found.get("state")) == (token, state)
 
 
 class Former:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nbckpt.runs.history import Reader
+from nbckpt.runs.history import Reader, readable
 from nbckpt.runs.leases import standing
 from nbckpt.store.packs import packs_of
 
@@ -48,13 +48,12 @@ def collect(store: Store) -> Swept:
         Number of files and their bytes.
     """
     store.transact(_drop_unused_rows)
-    known = {key.removeprefix("pack/") for key in store.keys("pack/")}
     reader = Reader(store)
-    stray = [
-        path
-        for path in (store.folder / "packs").glob("*.pack")
-        if path.stem not in known and not _is_being_written(reader, path.stem)
-    ]
+    files = (store.folder / "packs").glob("*.pack")
+    left = [path for path in files if not _is_being_written(reader, path.stem)]
+    # Read last: a holder that ended while it was asked for may have recorded its pack.
+    known = {key.removeprefix("pack/") for key in store.keys("pack/")}
+    stray = [path for path in left if path.stem not in known]
     stray += [p for p in (store.folder / "spill").glob("*") if _is_old(p)]
     return Swept(len(stray), sum(map(_remove, stray)))
 
@@ -63,7 +62,8 @@ def _drop_unused_rows(transaction: Transaction) -> None:
     """Delete the rows of packs that no record rests on."""
     used: dict[str, set[str]] = {}
     for key in [*transaction.keys("step/"), *transaction.keys("loop/")]:
-        for name in packs_of(transaction.get(key)):
+        record, _ = readable(transaction, key)
+        for name in packs_of(record):
             used.setdefault(name, set()).add(key)
     for key in transaction.keys("pack/"):
         name = key.removeprefix("pack/")
