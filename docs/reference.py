@@ -10,7 +10,7 @@ import click
 import nbckpt
 from nbckpt.cli import EXITS, FAMILIES
 from nbckpt.plan import step_parser
-from nbckpt.verbs.notebook import VERBS
+from nbckpt.verbs.notebook import SHELL_VERBS, VERBS
 
 if TYPE_CHECKING:
     import argparse
@@ -41,7 +41,9 @@ def write(folder: Path) -> None:
 
 def commands() -> Iterator[str]:
     """Yield the page of the commands, as their own help tells them."""
-    yield "# Commands\n\nThe same verbs work in a notebook as `%nbckpt VERB`.\n"
+    shell = ", ".join(f"`{verb}`" for verb in SHELL_VERBS)
+    yield "# Commands\n\nThe same verbs work in a notebook as `%nbckpt VERB`, except those"
+    yield f"that are of the shell alone: {shell}.\n"
     for family, members in FAMILIES.items():
         yield f"## {family}\n"
         for command in members:

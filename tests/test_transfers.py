@@ -22,6 +22,7 @@ from nbckpt.runs.trusting import make_own
 from nbckpt.state.garbage import collect
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
+from nbckpt.verbs import in_notebook
 from tests.notebook import Notebook
 
 if TYPE_CHECKING:
@@ -251,6 +252,16 @@ def test_finished_run_travels_as_it_is(notebook: Notebook, tmp_path: Path) -> No
     assert Reader(found).run(RUN).state == "finished"
     assert lines.broken(found, RUN) == ""
     found.close()
+
+
+def test_kernel_that_holds_its_run_exports_it(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    path = tmp_path / "of_kernel.nbckpt"
+    said = in_notebook(notebook.session, f"export --output {path}")
+    assert said.startswith(f"{path}: run {RUN}, ")
+    assert notebook.session.is_held
+    assert import_run(path, tmp_path / ".nbckpt", load_secret()) == (RUN, True)
 
 
 def test_run_that_another_process_holds_is_not_exported(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nbckpt.cli import FAMILIES
 from nbckpt.errors import BadStep, NotFound, StoreDamaged, StoreRefused
 from nbckpt.people import settling
 from nbckpt.places import folder_bytes
@@ -44,6 +45,7 @@ from nbckpt.verbs.finding.starting import find_start, read_start
 from nbckpt.verbs.forms import pages
 from nbckpt.verbs.forms.late import late
 from nbckpt.verbs.look import explaining, overview, steps
+from nbckpt.verbs.notebook import SHELL_VERBS, VERBS
 from nbckpt.verbs.prepare import planning
 from nbckpt.verbs.prepare.outline import MISSING, outline
 from nbckpt.verbs.settle import marks
@@ -901,7 +903,12 @@ def test_wrong_verb_names_the_verbs_with_an_example(lab: Lab, line: str) -> None
         call(lab, line)
 
 
-@pytest.mark.parametrize("line", ["export etl-1", "import etl-1.nbckpt --trust"])
+def test_each_command_is_a_verb_of_the_notebook_or_named_as_one_of_the_shell() -> None:
+    commands = {command.name for family in FAMILIES.values() for command in family}
+    assert commands == {*VERBS, *SHELL_VERBS} - {"start"}
+
+
+@pytest.mark.parametrize("line", ["monitor --once", "import etl-1.nbckpt --trust"])
 def test_verb_of_the_shell_is_refused_with_the_command_to_write(
     lab: Lab, line: str
 ) -> None:

@@ -17,7 +17,7 @@ from nbckpt.verbs.finding.targets import folder_of, run_named, store_folder
 from nbckpt.verbs.forms import pages
 from nbckpt.verbs.forms.drawing import answer, is_drawn
 from nbckpt.verbs.forms.late import late
-from nbckpt.verbs.forms.pages import printable, size
+from nbckpt.verbs.forms.pages import printable
 
 if TYPE_CHECKING:
     from nbckpt.runs import transfers
@@ -167,9 +167,7 @@ def export_command(target: str, form: str, output: str, store: str) -> None:
             said = json.dumps(checkpoint.checkpoint(reader, run), indent=2)
             _tell(said, output)
             return
-        path = Path(output or f"{run.run_id}.nbckpt").absolute()
-        count = transfers.export_run(reader.store, run.run_id, path)
-        click.echo(f"{path}: run {run.run_id}, {size(count)}")
+        click.echo(checkpoint.archive(reader.store, run, output))
 
 
 def _tell(said: str, output: str) -> None:

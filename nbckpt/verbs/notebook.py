@@ -17,6 +17,7 @@ from nbckpt.verbs.forms.documents import text
 from nbckpt.verbs.forms.pages import as_json, size
 from nbckpt.verbs.look import audited, picturing
 from nbckpt.verbs.look.audit import audit
+from nbckpt.verbs.look.checkpoint import archive
 from nbckpt.verbs.look.explaining import explain, explain_page
 from nbckpt.verbs.look.handover import handover, handover_text
 from nbckpt.verbs.look.overview import status_page
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "%nbckpt explain clean"
 # They work on files and whole runs, from outside of the kernel.
-SHELL_VERBS = ("run", "rehearse", "annotate", "doctor", "export", "import")
+SHELL_VERBS = ("run", "rehearse", "annotate", "doctor", "import", "monitor")
 
 
 def in_notebook(session: Session, line: str) -> str | Shown:
@@ -191,6 +192,16 @@ def _handover(session: Session, words: list[str]) -> str:
         return as_json(found) if call.told.json else handover_text(found)
 
 
+def _export(session: Session, words: list[str]) -> str:
+    """Write a run into one file, from the kernel that holds it."""
+    parser = LineParser("export", "Write for example: %nbckpt export --output a.nbckpt")
+    parser.add_argument("run", nargs="?", default="")
+    parser.add_argument("--output", default="")
+    told = parser.parse_args(words)
+    with opening(session, told.run) as call:
+        return archive(call.store, call.run(), told.output)
+
+
 def _finish(session: Session, words: list[str]) -> str:
     """Archive a run; a kernel that holds it lets it go, and begins a new one next."""
     with calling(session, "finish", words, "run") as call:
@@ -239,6 +250,7 @@ VERBS: dict[str, Callable[[Session, list[str]], str | Shown]] = {
     "verify": _verify,
     "audit": _audit,
     "handover": _handover,
+    "export": _export,
     "finish": _finish,
     "rerun": _rerun,
     "accept": _accept,

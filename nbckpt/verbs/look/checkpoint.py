@@ -1,15 +1,19 @@
-"""``nbckpt export --format checkpoint``: where a run is, in the plain form for programs."""
+"""``nbckpt export``: a run in one file, or where it is, in the plain form for programs."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbckpt.records import SCHEMA_VERSION
+from nbckpt.runs.transfers import export_run
+from nbckpt.verbs.forms.pages import size
 from nbckpt.verbs.standing.dossier import Dossier, open_steps, read
 
 if TYPE_CHECKING:
     from nbckpt.records import LoopRecord, RunRecord
     from nbckpt.runs.history import Reader
+    from nbckpt.store import Store
 
 
 class Checkpoint(TypedDict):
@@ -29,6 +33,28 @@ class Checkpoint(TypedDict):
     """None: nothing comes next."""
     completed: list[str]
     errors: list[dict[str, Any]]
+
+
+def archive(store: Store, run: RunRecord, output: str) -> str:
+    """Write a run into one file.
+
+    Parameters
+    ----------
+    store : Store
+        Its store.
+    run : RunRecord
+        The run; no other process may hold it.
+    output : str
+        The file; empty: one of the run's name, in the working folder.
+
+    Returns
+    -------
+    str
+        What was written, for people.
+    """
+    path = Path(output or f"{run.run_id}.nbckpt").absolute()
+    written = export_run(store, run.run_id, path)
+    return f"{path}: run {run.run_id}, {size(written)}"
 
 
 def checkpoint(reader: Reader, run: RunRecord) -> Checkpoint:
