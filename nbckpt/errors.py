@@ -12,12 +12,12 @@
     │   └── WaitingForAnswer a question was asked and is not answered yet
     ├── AlreadySettled   somebody else settled it first
     ├── RunHeld          another living process holds the run
-    └── StoreError       the store can't be used
-        ├── StoreRefused     unsafe place, owner, file system or schema
-        ├── StoreDamaged     a value is not what was written
-        └── StoreFull        no room left on the disk
+    ├── StoreError       the store can't be used
+    │   ├── StoreRefused     unsafe place, owner, file system or schema
+    │   ├── StoreDamaged     a value is not what was written
+    │   └── StoreFull        no room left on the disk
+    └── ValueRefused     a value can't be kept (has the path of the variable)
     Fenced (BaseException)   another process took the run over
-    ValueRefused         a value can't be kept (has the path of the variable)
 
 `Fenced` derives from `BaseException` so that ``except Exception`` in a cell can't
 swallow it.
