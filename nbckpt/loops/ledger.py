@@ -118,7 +118,7 @@ class Ledger:
                 # Its items run again: what is not certain is not passed over.
                 continue
             for key, value, files, result in row["items"]:
-                self.done[key] = Done(value, tuple(files), result)
+                self.done[key] = Done(value, files, result)
                 touched.written.update(files)
             for name, before_it in row["read"].items():
                 touched.read.setdefault(name, before_it)
@@ -167,8 +167,7 @@ class Ledger:
         found = self.done.get(key)
         if found is None or found.digest != value:
             return False
-        locate = self.place.session.paths.locate
-        return all(locate(name).exists() for name in found.files)
+        return found.is_kept(self.place.session.paths.locate)
 
     def begin(self, key: str, item: Any) -> None:
         """Take note of the item that is worked on next.

@@ -35,10 +35,19 @@ class Done(NamedTuple):
 
     digest: str
     """Of its value; empty if the key says it all."""
-    files: tuple[str, ...]
-    """Files that it was the first to write, and left."""
+    files: dict[str, int]
+    """File that it was the first to write, and left → bytes in it then."""
     result: Any
     """What `nbckpt.map` keeps of it."""
+
+    def is_kept(self, locate: Callable[[str], Path]) -> bool:
+        """Tell whether its files are there, and hold something if they did.
+
+        A file that is empty now and was not is what a loss of power leaves of one that
+        was not synced.
+        """
+        now = {name: size_of(locate(name)) for name in self.files}
+        return all(now[n] or now[n] == before for n, before in self.files.items())
 
 
 @dataclass(slots=True)
@@ -65,7 +74,7 @@ class Row:
         done : Done
             What is known of it.
         """
-        self.items.append([key, done.digest, list(done.files), done.result])
+        self.items.append([key, done.digest, done.files, done.result])
         self.size += len(key) + sum(map(len, done.files)) + _size(done.result)
 
     def to_json(self) -> dict[str, Any]:
@@ -179,19 +188,28 @@ class Noticed:
         """How many files were written."""
         return len(self._touched.order)
 
-    def files(self) -> tuple[str, ...]:
-        """Return the files that the item was the first to write, and left there."""
+    def files(self) -> dict[str, int]:
+        """Return the files that the item was the first to write, and left: their bytes."""
         span = self.span or Span(0, self._files, self.count)
         self._files, self.span = self.count, None
         written = self._touched.order[span.start : span.end]
         own = (name for name, thread in written if span.thread in {0, thread})
-        return tuple(name for name in own if self._locate(name).exists())
+        found = {name: size_of(self._locate(name)) for name in own}
+        return {name: size for name, size in found.items() if size is not None}
 
     def reads(self) -> dict[str, str]:
         """Return the files that were read first since the last call."""
         read = self._touched.read
         count, self._reads = len(read) - self._reads, len(read)
         return dict(islice(reversed(read.items()), max(count, 0)))
+
+
+def size_of(path: Path) -> int | None:
+    """Return the bytes in a file; None if there is no such file."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 def delete_loops(transaction: Transaction, key: str, inside: str = "") -> list[str]:
