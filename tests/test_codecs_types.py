@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETUP = """
-import abc, array, asyncio, collections, concurrent.futures, contextvars, ctypes, dataclasses
+import abc, array, asyncio, collections, concurrent.futures, contextvars, csv, ctypes, dataclasses
 import datetime, decimal, enum, fractions, functools, io, itertools, logging, multiprocessing
 import operator, os, pathlib, queue, random, re, socket, sqlite3, string, subprocess, sys, tempfile
 import threading, types, typing, uuid, warnings, weakref, zoneinfo
@@ -359,6 +359,18 @@ KEPT: dict[str, tuple[str, str]] = {
     "string io": ("x = io.StringIO('abc'); x.read(1)", "x.read() == 'bc'"),
     "template": ("x = string.Template('$a')", "x.substitute(a=1) == '1'"),
     "closed file": ("x = open(TMP + '/w', 'w'); x.close()", "x.closed and x.name.endswith('/w')"),
+    "writer of lines to a closed file": (
+        "f = open(TMP + '/l', 'w'); x = csv.writer(f, delimiter=';'); f.close()",
+        "x.dialect.delimiter == ';'",
+    ),
+    "writer of lines to a text": (
+        "b = io.StringIO(); x = b, csv.DictWriter(b, ['k'], dialect='unix'); x[1].writeheader()",
+        "x[1].writerow({'k': 1}) and x[0].getvalue().split() == ['\"k\"', '\"1\"']",
+    ),
+    "reader of lines of a closed file": (
+        "f = io.FileIO(TMP + '/m', 'w+'); x = csv.DictReader(io.TextIOWrapper(f), list('ab'), delimiter=';')\nlist(x); f.close()",
+        "x.fieldnames == ['a', 'b'] and x.reader.dialect.delimiter == ';'",
+    ),
     "closed listing": ("with os.scandir('/') as x: pass", "list(x) == []"),
     "spent listing": ("x = os.scandir('/'); list(x)", "next(x, None) is None"),
     "entry of a folder": (
@@ -438,6 +450,8 @@ REFUSED: dict[str, tuple[str, str]] = {
     "coroutine": ("async def c(): pass\nx = c()", "x"),
     "asynchronous generator": ("async def c(): yield 1\nx = c()", "x"),
     "asyncio future": ("x = asyncio.new_event_loop().create_future()", "x"),
+    "reader of lines": ("x = csv.reader(['a', 'b'])", "x"),
+    "writer of lines to an open file": ("x = csv.writer(open(TMP + '/n', 'w'))", "x"),
     "listing not at its end": ("x = os.scandir('/'); next(x)", "x"),
     "entry by number": (
         "f = os.open('/', os.O_RDONLY); x = [*os.scandir(f)][0]; os.close(f); del f",

@@ -23,7 +23,7 @@ import weakref
 from multiprocessing.pool import Pool
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.codecs import listings
+from nbckpt.codecs import listings, tables
 from nbckpt.codecs.code import is_local
 
 if TYPE_CHECKING:
@@ -342,6 +342,10 @@ _BY_TYPE: dict[type, Callable[[Any], Reduction]] = {
 _BY_NAME: dict[str, Callable[[Any], Reduction]] = {
     "ipykernel.iostream.OutStream": _stream,
     "posix.ScandirIterator": listings.listing,
+    "_csv.writer": tables.csv_writer,
+    "_csv.reader": tables.csv_reader,
+    "pandas.ExcelWriter": tables.excel_writer,
+    "pandas.io.excel._base.ExcelWriter": tables.excel_writer,
     "_asyncio.Task": _refused("an asyncio task"),
     "_asyncio.Future": _refused("an asyncio future"),
     "_ctypes._Pointer": _refused("a pointer"),
