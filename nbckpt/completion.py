@@ -251,7 +251,7 @@ def _fingerprint(
     if running.body.reads.seeds:
         session.seeding.mark(moved)
     found, implied = running.fingerprint, _implied(running, work, session)
-    modules, versions = session.inputs.grounds(implied)
+    modules, versions = session.inputs.grounds(implied, running.body.reads.modules)
     changed = set(work.changes.names) - running.body.reads.bound
     return replace(
         found,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import TYPE_CHECKING
 
 import pytest
+
+from nbckpt.inputs import fingerprint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,3 +185,40 @@ def test_step_runs_again_when_a_file_that_it_missed_came(
         notebook.restart()
         if decision == "Skip":
             (tmp_path / "limits.txt").write_text("7")
+
+
+def test_package_that_the_step_itself_imports_has_one_version_imported_or_not(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = "%%step a\nimport webencodings\nx = webencodings.lookup('utf8').name"
+    found = []
+    for imported in (False, True, False):
+        if not imported:
+            monkeypatch.delitem(sys.modules, "webencodings", raising=False)
+        notebook.run(cell)
+        found.append(notebook.decision("a"))
+    assert found == ["Run", "Skip", "Skip"]
+    notebook.run(cell + ".upper()")
+    notebook.restart()
+    monkeypatch.delitem(sys.modules, "webencodings")
+    notebook.run(cell + ".upper()")
+    assert notebook.decision("a") == "Skip"
+
+
+def test_package_of_another_name_that_is_not_imported_counts_as_it_was(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprint, "_installed", lambda _: "")
+    cell = "%%step a\nimport webencodings"
+    versions = []
+    for version in ("1.0", "1.0", "2.0"):
+        monkeypatch.delitem(sys.modules, "webencodings", raising=False)
+        if versions:
+            notebook.run(cell)
+        monkeypatch.setitem(
+            sys.modules, "webencodings", types.ModuleType("webencodings")
+        )
+        monkeypatch.setattr("webencodings.__version__", version, raising=False)
+        notebook.run(cell)
+        versions.append(notebook.decision("a"))
+    assert versions == ["Run", "Skip", "Run"]

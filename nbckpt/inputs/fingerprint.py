@@ -187,7 +187,7 @@ class Inputs:
             files=self._files(step, recorded) | self.imported.files(local),
             environment=self._environment(step, body, values, recorded)
             | self.variables(self.imported.environment(local)),
-            versions=_versions(modules),
+            versions=_versions(modules) | self._not_imported(body, recorded),
             unknown=self._unknown(step, values),
         )
 
@@ -243,13 +243,28 @@ class Inputs:
                 )
         return ""
 
-    def grounds(self, names: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    @staticmethod
+    def _not_imported(body: Body, recorded: Fingerprint) -> dict[str, str]:
+        """Return the versions of packages that only the body's own run will import.
+
+        One that is installed under another name counts as it was when it was imported.
+        """
+        named = {module.partition(".")[0] for module in body.reads.modules}
+        missing = named - sys.modules.keys() - sys.stdlib_module_names
+        found = {n: _version(n) or recorded.versions.get(n, "") for n in missing}
+        return {name: version for name, version in found.items() if version}
+
+    def grounds(
+        self, names: Iterable[str], imported: set[str]
+    ) -> tuple[dict[str, str], dict[str, str]]:
         """Return what the values of names rest on.
 
         Parameters
         ----------
         names : iterable of str
             Names of the namespace.
+        imported : set of str
+            Modules whose versions count as well.
 
         Returns
         -------
@@ -258,7 +273,7 @@ class Inputs:
         """
         modules = self._modules((), {name: self.value(name) for name in names})
         local = sources(modules)
-        return local, _versions(modules | local.keys())
+        return local, _versions(modules | local.keys() | imported)
 
     def _modules(self, imported: Iterable[str], values: dict[str, Value]) -> set[str]:
         """Return the modules that a step rests on."""
@@ -350,12 +365,15 @@ def _versions(modules: set[str]) -> dict[str, str]:
     return found
 
 
-@cache
 def _version(package: str) -> str:
-    """Return the version of an installed package; empty if unknown."""
+    """Return the version of a package; empty if unknown."""
     version = getattr(sys.modules.get(package), "__version__", None)
-    if isinstance(version, str):
-        return version
+    return _installed(package) or (version if isinstance(version, str) else "")
+
+
+@cache
+def _installed(package: str) -> str:
+    """Return the version of a package that is installed under its name, else empty."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
