@@ -20,13 +20,13 @@ from nbckpt.codecs import (
     Encoded,
     Encoder,
     SecretEncoder,
-    Secrets,
     Target,
     decode,
     global_names,
     is_local,
 )
 from nbckpt.codecs.trace import path_to
+from nbckpt.credentials import Secrets
 from tests.notebook import forget_classes
 
 VALUES = """
