@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -606,14 +607,15 @@ def test_ctrl_c_in_a_terminal_interrupts_the_cell_and_gives_the_terminal_back(
     assert is_gone(lease.holder.pid)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signal_interrupts_the_cell_saves_and_takes_the_kernel_along(
-    tmp_path: Path,
+    number: signal.Signals, tmp_path: Path
 ) -> None:
     notebook = a_notebook(tmp_path, LOAD, STEP_A, SLOW)
     child = a_runner(notebook)
     lease = holder(notebook)
     assert lease is not None
-    child.terminate()
+    child.send_signal(number)
     out, err = child.communicate(timeout=60)
     assert child.returncode == 1
     told = "interrupting the cell; once more ends its kernel at once"
@@ -622,6 +624,35 @@ def test_signal_interrupts_the_cell_saves_and_takes_the_kernel_along(
     assert "slow interrupted KeyboardInterrupt" in out
     assert is_gone(lease.holder.pid)
     assert outputs(tmp_path / "nb.out.ipynb")[2][0].text == "in slow\n"
+
+
+def test_closed_terminal_interrupts_the_cell_and_saves(tmp_path: Path) -> None:
+    notebook = a_notebook(tmp_path, LOAD, STEP_A, SLOW)
+    child = in_terminal(notebook)
+    seen(child, "slow  running for ")
+    lease = holder(notebook)
+    assert lease is not None
+    os.close(child.child_fd)
+    until(lambda: is_gone(lease.holder.pid))
+    child.ptyproc.wait()
+    assert child.ptyproc.exitstatus == 1
+    shown = outputs(tmp_path / "nb.out.ipynb")[2]
+    assert [o.get("ename") for o in shown] == [None, "KeyboardInterrupt"], shown
+    released = holder(notebook)
+    assert released is None or released.released
+
+
+def test_hangup_that_is_ignored_stays_ignored() -> None:
+    def stop() -> None:
+        raise AssertionError
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with passes.stopped_by_signals(stop):
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_kernel_does_not_outlive_a_killed_runner_and_the_run_can_be_taken(

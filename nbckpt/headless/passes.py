@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import contextlib
 import io
+import os
 import re
 import signal
 import tempfile
@@ -262,22 +263,43 @@ class Pass:
 
 @contextlib.contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Turn Ctrl-C and SIGTERM into a stop while a kernel runs.
+    """Turn Ctrl-C, SIGTERM and a closed terminal into a stop while a kernel runs.
 
     Parameters
     ----------
     stop : callable
         Asks for the end; see `Pass.stop`.
+
+    Notes
+    -----
+    A SIGHUP that is ignored already, as after ``nohup``, stays so.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, lambda _number, _frame: stop())
+
+    def asked(_number: int, _frame: Any) -> None:
+        """Ask for the end."""
+        _leave_terminal()
+        stop()
+
+    ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        ends.remove(signal.SIGHUP)
+    before = {number: signal.signal(number, asked) for number in ends}
     try:
         yield
     finally:
         for number, handler in before.items():
             with contextlib.suppress(ValueError, TypeError):
                 signal.signal(number, handler)
+
+
+def _leave_terminal() -> None:
+    """Write to nowhere if the terminal is gone: each line would be an error."""
+    for number in (1, 2):
+        try:
+            os.write(number, b"")
+        except OSError:
+            with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - no path of anybody's
+                os.dup2(nowhere.fileno(), number)
