@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from nbckpt.runs.settings import SETTINGS
+from nbckpt.state.settings import SETTINGS
 
 
 @pytest.mark.parametrize("section", SETTINGS)

@@ -35,7 +35,6 @@ HIDDEN = {
     "__annotations_cache__",
 }  # fmt: skip
 
-
 Classes = dict[int, tuple[type, Any, "Canon"]]
 """Id of a class → the class, which so keeps its id; its reduction; what that rests on."""
 

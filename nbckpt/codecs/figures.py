@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 PASSING: dict[str, Any] = {"_stale": True, "stale": True, "_cachedRenderer": None}
 """Attributes that only say whether a figure must be drawn again."""
-
-
 ADDRESSES = {"_parents"}
 """Attributes of transforms whose keys are addresses."""
 

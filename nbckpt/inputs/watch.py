@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.inputs import databases, environs, folders
+from nbckpt.inputs import databases, environs, events, folders
 from nbckpt.inputs.proofs import ABSENT
 from nbckpt.inputs.stillfiles import StillFiles
 from nbckpt.inputs.workingfolder import here
-from nbckpt.runs import events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from nbckpt.inputs.proofs import Paths
 
 SYSTEM = ("/dev/", "/proc/", "/sys/", "/run/")
-
-
 HOME_IGNORED = (".cache", ".config", ".ipython", ".jupyter", ".local", ".matplotlib")
 
 
@@ -343,8 +340,6 @@ def _is_input(full: str, *, is_inside: bool) -> bool:
 _active: list[Watch] = []
 _busy = threading.local()
 """Set while an event is sorted: what we open ourselves is nobody's doing."""
-
-
 _installed: list[Any] = []
 
 

@@ -35,8 +35,8 @@ from nbckpt.records.steps import (
     StepState,
     Stretch,
     Value,
+    Worktree,
 )
-from nbckpt.records.worktree import Worktree
 
 __all__ = [
     "SCHEMA_VERSION",

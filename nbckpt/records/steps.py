@@ -1,4 +1,4 @@
-"""What is stored of a step: its attempts, and its checkpoint once it is completed."""
+"""What is stored of a step: attempts, checkpoint once completed, and its Git worktree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nbckpt.records.base import SCHEMA_VERSION, Record
-from nbckpt.records.worktree import Worktree
 
 UNSEEDED = "unseeded"
 """A random stream that nobody had seeded before the step: its state was chance."""
@@ -36,6 +35,20 @@ class StepState(enum.StrEnum):
     CANCELLED = "cancelled"
     VERIFIED = "verified"
     STALE = "stale"
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree(Record):
+    """A Git worktree as a step found it."""
+
+    path: str = ""
+    """Its top folder; empty: of another machine, and not compared."""
+    branch: str = ""
+    """Empty: a commit was checked out without a branch."""
+    commit: str = ""
+    """Empty: none yet, or it could not be told."""
+    changed: tuple[str, ...] | None = None
+    """Tracked files that differ from the commit, the first of them; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

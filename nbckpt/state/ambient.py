@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
-from nbckpt.runs.settings import SETTINGS, library
+from nbckpt.state.settings import SETTINGS, library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -120,7 +120,6 @@ SEEDED: dict[str, Callable[[Any], Any]] = {
     "numpy": _numpy_seeded,
     "torch": _torch_seeded,
 }
-
 
 SECTIONS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "random": (random.getstate, _set_random),

@@ -20,14 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Namespace = dict[str, Any]
-
-
 Names = frozenset[str]
-
-
 ATOMS = (int, float, complex, bool, type(None), str, bytes)
-
-
 ATOM_BYTES = 4096
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INLINE = 1 << 62
-
-
 SETTINGS: dict[str, Any] = {
     "eviction_policy": "none",
     "cull_limit": 0,
@@ -32,11 +30,8 @@ SETTINGS: dict[str, Any] = {
     "disk_pickle_protocol": 0,
 }
 
-
 NO_ROOM = ("full", "No space", "too large", "disk I/O")
 """One of these is in what SQLite and the system say when nothing more can be written."""
-
-
 COUNTERS = {"count", "size", "hits", "misses"}
 
 

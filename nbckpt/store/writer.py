@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     from nbckpt.trust import Secret
 
 T = TypeVar("T")
-
-
 META = "store"
-
-
 LOCK_TRIES = 12
 PATIENCE = 5.0
 """Seconds that a locked store takes at a time; after the first is told what it waits for."""

@@ -27,21 +27,14 @@ def _patterns_of_glob(
 
 
 LISTINGS = {"os.listdir", "os.scandir"}
-
-
 PATTERNS: dict[str, Callable[..., tuple[str, str]]] = {
     "glob.glob/2": _patterns_of_glob,
     "pathlib.Path.glob": lambda path, pattern: (str(path), str(pattern)),
     "pathlib.Path.rglob": lambda path, pattern: (str(path), f"**/{pattern}"),
 }
 
-
 FOLDERS = {"os.mkdir", "os.rmdir"}
-
-
 CHILDREN = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty"}
-
-
 EVENTS = {
     "open",
     "os.rename",
