@@ -6,7 +6,7 @@ the decision goes out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nbckpt.records import Fingerprint, StepRecord, StepState
 
@@ -63,7 +63,6 @@ class Situation:
     last_attempt: StepState | None = None
     stop_on_redo: bool = False
     damaged: str = ""
-    details: dict[str, str] = field(default_factory=dict)
 
 
 def differences(

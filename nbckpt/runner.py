@@ -247,7 +247,7 @@ class Runner:
             reason,
             writes=step.writes,
             durable=bool(step.effects),
-            worktree=self.session.ground.look(),
+            worktree=self.session.worktree.look(),
         )
         self.unsaved = None
         self.running = Running(

@@ -25,7 +25,6 @@ from nbckpt.records import (
     Fingerprint,
     PlanRecord,
     RunRecord,
-    RunState,
     StepRecord,
 )
 from nbckpt.runs import journal, parameters, postures
@@ -34,7 +33,7 @@ from nbckpt.runs.adoption import adopt
 from nbckpt.runs.history import Reader
 from nbckpt.runs.identity import Wish, cell_id, identify, wish_of_environment
 from nbckpt.runs.leases import Hold, Leases
-from nbckpt.runs.worktree import Ground
+from nbckpt.runs.worktree import WorktreeWatch
 from nbckpt.source.cells import ENDINGS, parse_body, read_sources
 from nbckpt.state import ambient, snapshots, variables
 from nbckpt.state.checkpoints import Checkpoints, Restored
@@ -128,7 +127,7 @@ class Session:
         self.store = self._store = self._store or self.open_store()
         self.plan = self._read_plan()
         run = self._open_run()
-        self.ground = Ground(self.store, run.run_id, self.identity.base)
+        self.worktree = WorktreeWatch(self.store, run.run_id, self.identity.base)
         if self._leases is None or self._leases.store is not self.store:
             self._leases = Leases(self.store)
         self._hold = self._leases.hold(
@@ -149,7 +148,7 @@ class Session:
         postures.record_plan(self.journal, self.plan)
         self.journal.give(self.wish.given)
         postures.note_taken(self.journal, self.wish)
-        self.ground.enter(self.journal)
+        self.worktree.enter(self.journal)
         atexit.register(self.release)
 
     def alone(self) -> None:
@@ -377,13 +376,13 @@ class Session:
         self._remember(record)
         self.seeding.mark(record.seeded)
         self.stillness.settle(snapshot)
-        self.finish_if_done()
+        self._complete_if_done()
 
-    def finish_if_done(self) -> None:
+    def _complete_if_done(self) -> None:
         """Mark the run completed when every step of its plan is."""
         plan, steps = self.journal.plan(self.run_id), self.journal.steps(self.run_id)
         if all(step.name in steps for step in plan.steps) and self.plan is not None:
-            self.journal.finish(RunState.COMPLETED)
+            self.journal.complete_run()
 
     def release(self) -> None:
         """Give the run back."""

@@ -230,7 +230,7 @@ def test_fenced_process_writes_nothing_at_all(bench: Bench) -> None:
         lambda: journal.fail("a", StepState.FAILED, ""),
         lambda: journal.skip("a", "", 1.0),
         lambda: journal.note("x"),
-        lambda: journal.finish(RunState.COMPLETED),
+        journal.complete_run,
         lambda: journal.write_plan(PlanRecord()),
     ):
         with pytest.raises(Fenced):
@@ -281,9 +281,9 @@ def test_failure_keeps_the_wish_for_a_rerun(bench: Bench) -> None:
 
 
 def test_finishing_a_run_twice_writes_once(bench: Bench) -> None:
-    bench.journal.finish(RunState.COMPLETED)
+    bench.journal.complete_run()
     bench.fenced = True
-    bench.journal.finish(RunState.COMPLETED)
+    bench.journal.complete_run()
     assert bench.journal.run("r-1").state is RunState.COMPLETED
 
 

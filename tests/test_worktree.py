@@ -183,7 +183,7 @@ def test_path_of_another_machine_is_not_compared() -> None:
 
 def test_each_step_records_where_it_ran(notebook: Notebook, repository: Path) -> None:
     (repository / "code.py").write_text("x = 2\n")
-    notebook.session.ground._until = 0.0
+    notebook.session.worktree._until = 0.0
     notebook.run("%%step b\ny = 1")
     attempts = notebook.journal.attempts(notebook.session.run_id)
     first, second = attempts["a"].worktree, attempts["b"].worktree
@@ -199,11 +199,11 @@ def test_list_of_changed_files_is_not_made_anew_for_each_quick_step(
 ) -> None:
     asked = []
     monkeypatch.setattr(worktree, "changed_files", asked.append)
-    notebook.session.ground._until = float("inf")
-    notebook.session.ground.look()
+    notebook.session.worktree._until = float("inf")
+    notebook.session.worktree.look()
     assert asked == []
-    notebook.session.ground._until = 0.0
-    notebook.session.ground.look()
+    notebook.session.worktree._until = 0.0
+    notebook.session.worktree.look()
     assert len(asked) == 1
 
 

@@ -3,7 +3,7 @@
 from nbckpt.codecs.canonical import Canonical
 from nbckpt.codecs.code import global_names, is_local, stored_globals
 from nbckpt.codecs.decoder import SecretEncoder, decode
-from nbckpt.codecs.definitions import Target, asked
+from nbckpt.codecs.definitions import Target, attribute_of
 from nbckpt.codecs.encoder import Encoded, Encoder, Refusal
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "Refusal",
     "SecretEncoder",
     "Target",
-    "asked",
+    "attribute_of",
     "decode",
     "global_names",
     "is_local",

@@ -129,11 +129,11 @@ def resolve(namespace: Namespace, qualname: str) -> Any:
     first, *rest = qualname.split(".")
     found = namespace.get(first)
     for part in rest:
-        found = asked(found, "__dict__", {}).get(part)
+        found = attribute_of(found, "__dict__", {}).get(part)
     return found
 
 
-def asked(value: Any, attribute: str, default: Any = None) -> Any:
+def attribute_of(value: Any, attribute: str, default: Any = None) -> Any:
     """Return an attribute of a value of the user's, whose class may answer anyhow.
 
     Parameters

@@ -117,7 +117,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
         self._roots = {
             name
             for name, value in values.items()
-            if definitions.asked(value, "__qualname__") == name
+            if definitions.attribute_of(value, "__qualname__") == name
         }
         self.shared = shared
         self.owned: set[int] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.codecs.definitions import asked
+from nbckpt.codecs.definitions import attribute_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,11 +67,11 @@ def _items(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes that hold a value's state."""
-    yield from list(asked(value, "__dict__", {}).items())
+    yield from list(attribute_of(value, "__dict__", {}).items())
     for kind in type(value).__mro__:
         slots = getattr(kind, "__slots__", ())
         for slot in (slots,) if isinstance(slots, str) else slots:
-            if (part := asked(value, slot, _NOTHING)) is not _NOTHING:
+            if (part := attribute_of(value, slot, _NOTHING)) is not _NOTHING:
                 yield slot, part
     yield from _closure(value)
     if isinstance(value, METHODS) and not isinstance(value.__self__, types.ModuleType):

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys
-from nbckpt.codecs import Canonical, asked
+from nbckpt.codecs import Canonical, attribute_of
 from nbckpt.inputs.localmodules import sources
 from nbckpt.inputs.proofs import Paths, refuse_elsewhere
 from nbckpt.records import Fingerprint, Value
@@ -300,7 +300,7 @@ class Inputs:
         """Return keyed digests of the environment variables that a step reads."""
         names = set(step.env) | body.environment
         for name in values:
-            code = asked(self.names[name], "__code__")
+            code = attribute_of(self.names[name], "__code__")
             if code is not None:
                 names |= environment_names(code)
         names = {name for name in names if name in os.environ or name.isupper()}

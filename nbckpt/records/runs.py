@@ -16,7 +16,6 @@ class RunState(enum.StrEnum):
 
     OPEN = "open"
     COMPLETED = "completed"
-    FAILED = "failed"
     FROZEN = "frozen"
     CANCELLED = "cancelled"
     FINISHED = "finished"

@@ -243,12 +243,12 @@ class Journal(HeldRun):
         event = Event(time.time(), kind, step, reason, 0.0, self.token, detail)
         self.write(lambda transaction: self.add_line(transaction, event))
 
-    def finish(self, state: RunState) -> None:
-        """Record that every step of the plan is completed, or that one failed."""
+    def complete_run(self) -> None:
+        """Record that every step of the plan is completed."""
         run = self.run(self.run_id)
-        if run.state is state:
+        if run.state is RunState.COMPLETED:
             return
-        changed = replace(run, state=state)
+        changed = replace(run, state=RunState.COMPLETED)
         self.write(lambda tx: tx.put(f"run/{self.run_id}", changed.to_json()))
 
     def give(self, parameters: dict[str, str] | None) -> None:

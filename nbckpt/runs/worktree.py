@@ -209,7 +209,7 @@ def recorded(store: Store, run_id: str) -> Worktree | None:
     return Worktree.from_json(found) if found else None
 
 
-class Ground:
+class WorktreeWatch:
     """The worktree that a held run works in.
 
     Parameters

@@ -10,7 +10,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.codecs import asked
+from nbckpt.codecs import attribute_of
 from nbckpt.source.overrides import chain
 
 if TYPE_CHECKING:
@@ -113,5 +113,5 @@ def _name_of(call: str, namespace: Namespace) -> str:
     first, *rest = call.split(".")
     found = namespace.get(first)
     for part in rest:
-        found = asked(found, part)
-    return f"{asked(found, '__module__')}.{asked(found, '__qualname__')}"
+        found = attribute_of(found, part)
+    return f"{attribute_of(found, '__module__')}.{attribute_of(found, '__qualname__')}"
