@@ -145,10 +145,11 @@ class Session:
         self.claims = Claims(self.journal)
         self.watch = Watch(self.paths, self.store.folder, self.claims.take)
         self.survey = Survey(self.journal, self.plan, self.paths)
-        postures.record_plan(self.journal, self.plan)
-        self.journal.give(self.wish.given)
-        postures.note_taken(self.journal, self.wish)
-        self.worktree.enter(self.journal)
+        try:
+            postures.enter(self.journal, self.plan, self.wish, self.worktree)
+        except BaseException:
+            self.release()  # else the next cell would go on without the plan
+            raise
         atexit.register(self.release)
 
     def alone(self) -> None:

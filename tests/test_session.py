@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nbckpt import places
-from nbckpt.errors import BadStep, NotFound, RunHeld, StopForHuman
+from nbckpt.errors import BadStep, NotFound, RunHeld, StopForHuman, StoreFull
 from nbckpt.headless import Order
 from nbckpt.records import Lease, RunState
 from nbckpt.runs import journal, opening
@@ -275,6 +275,27 @@ def test_plan_of_a_known_notebook_is_recorded_whole_before_the_first_body(
     assert planned(notebook) == ["a", "b"]
     assert kinds(notebook)[0] == "plan"
     assert kinds(notebook).index("plan") < kinds(notebook).index("started")
+
+
+def test_run_whose_plan_could_not_be_written_is_given_back_and_taken_anew(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(notebook, monkeypatch, "%load_ext nbckpt", A, B)
+    whole = journal.Journal.write_plan
+    left = [StoreFull("no room", "Make some")]
+
+    def write_plan(self: journal.Journal, *args: Any, **named: Any) -> None:
+        if left:
+            raise left.pop()
+        whole(self, *args, **named)
+
+    monkeypatch.setattr(journal.Journal, "write_plan", write_plan)
+    with pytest.raises(StoreFull):
+        notebook.run(A)
+    assert not notebook.session.is_held
+    notebook.run(A)
+    assert planned(notebook) == ["a", "b"]
+    assert notebook.journal.run("etl-1").state is RunState.OPEN
 
 
 def test_plan_grows_as_cells_are_seen_where_no_notebook_is_known(

@@ -11,20 +11,34 @@ if TYPE_CHECKING:
     from nbckpt.records import PlanRecord
     from nbckpt.runs.identity import Wish
     from nbckpt.runs.journal import Journal
+    from nbckpt.runs.worktree import WorktreeWatch
 
 
-def note_taken(journal: Journal, wish: Wish) -> None:
-    """Add to the history in which posture a run is taken.
+def enter(
+    journal: Journal, plan: PlanRecord | None, wish: Wish, worktree: WorktreeWatch
+) -> None:
+    """Record with what a run is gone on with, before its first body.
 
     Parameters
     ----------
     journal : Journal
         Of the run, which is held.
+    plan : PlanRecord or None
+        From the notebook's file; None: the notebook is not known.
     wish : Wish
         What the user asked for.
+    worktree : WorktreeWatch
+        Where it works.
+    """
+    _record_plan(journal, plan)
+    journal.give(wish.given)
+    _note_taken(journal, wish)
+    worktree.enter(journal)
 
-    Notes
-    -----
+
+def _note_taken(journal: Journal, wish: Wish) -> None:
+    """Add to the history in which posture a run is taken.
+
     The first hold of a run resumes nothing: it has a line only if it asks for a stop.
     That a run was begun anew stands in its first line already.
     """
@@ -37,18 +51,9 @@ def note_taken(journal: Journal, wish: Wish) -> None:
         journal.note("taken", reason=posture, **detail)
 
 
-def record_plan(journal: Journal, plan: PlanRecord | None) -> None:
-    """Record the plan before the first body; a changed list of steps is told.
+def _record_plan(journal: Journal, plan: PlanRecord | None) -> None:
+    """Record the plan; a changed list of steps is told.
 
-    Parameters
-    ----------
-    journal : Journal
-        Of the run, which is held.
-    plan : PlanRecord or None
-        From the notebook's file; None: the notebook is not known.
-
-    Notes
-    -----
     A plan that was only seen, cell by cell, is never complete: nothing is told of it.
     """
     if plan is None:
