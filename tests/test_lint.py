@@ -201,6 +201,37 @@ def test_reading_or_writing_to_memory_changes_no_file(body: str) -> None:
     assert "undeclared-file" not in codes(f"%%step a\n{body}")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = pd.read_parquet('a.parquet')",
+        "path = f'data/{url}.parquet'\nx = pd.read_parquet(path)",
+        "import polars as pl\nx = pl.scan_csv('a.csv').collect()",
+        "from pyarrow import parquet\nx = parquet.read_table('a')",
+        "import xarray as xr\nwith xr.open_dataset('a.nc') as x:\n    y = x.load()",
+        "import h5py\nwith h5py.File('a.h5', 'r') as f:\n    x = f['x'][:]",
+    ],
+)
+def test_file_that_native_code_reads_must_be_declared(body: str) -> None:
+    assert codes(f"%%step a\n{body}") == ["unseen-file"]
+    assert codes(f"%%step a --reads a\n{body}") == []
+    assert codes(body) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = pd.read_csv('a.csv')",
+        "x = pd.read_parquet('s3://a/b.parquet')",
+        "x = pd.read_parquet(io.BytesIO(b''))",
+        "import h5py\nwith h5py.File('a.h5', 'w') as f:\n    f['x'] = [1]",
+        "df.to_parquet('out.parquet')\nx = pd.read_parquet('out.parquet')",
+    ],
+)
+def test_what_is_seen_or_no_file_or_its_own_need_not_be_declared(body: str) -> None:
+    assert codes(f"%%step a --writes out.*\n{body}") == []
+
+
 def test_effect_inside_a_notebook_function_counts_where_it_is_called() -> None:
     charge = (
         "def charge(o):\n    return requests.post(url, o)\ndef deep(o):\n    charge(o)"

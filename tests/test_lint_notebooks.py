@@ -653,6 +653,9 @@ s3.delete_object(Bucket=bucket, Key="old.csv")
 %%step quiet
 table.to_parquet("fact.parquet")  # nbckpt: ok undeclared-file read by nobody
 # ---
+%%step again
+fact = pd.read_parquet("fact.parquet")  #! unseen-file
+# ---
 %%step never --always
 connection = engine.connect()
 """

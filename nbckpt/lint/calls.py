@@ -244,11 +244,11 @@ def _is_file_write(call: ast.Call, called: str, names: Names) -> bool:
     if set("wx+") & set(_mode(call, called)):
         return True
     if FILES.fullmatch(called):
-        return not _is_memory(call.args[:1], names)
+        return not is_memory(call.args[:1], names)
     if method in {"write_text", "write_bytes", "savefig"} or FRAMES.fullmatch(method):
         target = [k.value for k in call.keywords if k.arg in _TARGETS]
         given = [*call.args[:1], *target]
-        return bool(given) and not _is_memory(given, names)
+        return bool(given) and not is_memory(given, names)
     return False
 
 
@@ -257,6 +257,19 @@ _TARGETS = {
 }  # fmt: skip
 
 
-def _is_memory(given: list[ast.expr], names: Names) -> bool:
-    """Tell whether what is written to is a buffer in memory."""
+def is_memory(given: list[ast.expr], names: Names) -> bool:
+    """Tell whether one of the arguments is a buffer in memory.
+
+    Parameters
+    ----------
+    given : list of ast.expr
+        What a call is given.
+    names : Names
+        What names stand for.
+
+    Returns
+    -------
+    bool
+        False if the source can't tell.
+    """
     return any(names.dotted(one).startswith(("io.", "sys.")) for one in given)

@@ -10,6 +10,7 @@ CODES = {
     "decoration": "a step that reads nothing and changes nothing",
     "undeclared-effect": "a request, process or database write that nothing declares",
     "undeclared-file": "a file written that --writes does not name",
+    "unseen-file": "a file read by native code that --reads does not name",
     "effect-in-plain-cell": "an effect in a cell that runs at every resume",
     "no-lookup": "an effect with neither lookup= nor dedup=",
     "unstable-key": "a time or a random value in a name or key",

@@ -11,6 +11,7 @@ from nbckpt.lint.effects import Functions, unguarded
 from nbckpt.lint.findings import Finding, Report, silence
 from nbckpt.lint.notebook import CellPage, Names
 from nbckpt.lint.stability import Moving, key_expressions
+from nbckpt.lint.unseen import unseen
 from nbckpt.source.carried import changed
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ Place = tuple[str, int, str, str]
 """Code, line, what, remedy."""
 GUARD = "make it nbckpt.effect(name, perform=…, lookup=…) or nbckpt.transaction"
 DECLARE = f"declare it: --effects NAME; better, {GUARD}"
-ONCE = {"undeclared-file", "undeclared-effect"}
+ONCE = {"undeclared-file", "undeclared-effect", "unseen-file"}
 """Told at the first line of a step only: what declares one declares all."""
 OURS = {"nbckpt.effect", "nbckpt.transaction", "nbckpt.relay"}
 
@@ -83,8 +84,8 @@ class _Reader:
         self._functions = Functions(self._names)
         self._moving = Moving(self._names)
         self._rules: tuple[Callable[[CellPage], Iterable[Place]], ...] = (
-            self._decoration, self._effects, self._calls, self._keep, self._retries,
-            self._swallowed,
+            self._decoration, self._effects, self._unseen, self._calls, self._keep,
+            self._retries, self._swallowed,
         )  # fmt: skip
 
     def read(self, page: CellPage) -> list[Place]:
@@ -125,6 +126,13 @@ class _Reader:
                 yield from _in_plain_cell(effect)
             elif not _is_declared(effect, page):
                 yield _undeclared(effect)
+
+    def _unseen(self, page: CellPage) -> Iterator[Place]:
+        """Yield files that are read unseen: a change of them is not noticed."""
+        if page.step is not None:
+            for line, call in unseen(page.body, self._names, page.step):
+                what = f"{call} opens its file unseen: a change of it goes unnoticed"
+                yield "unseen-file", line, what, "declare it: --reads PATH"
 
     def _calls(self, page: CellPage) -> Iterator[Place]:
         """Yield names and keys that move, and effects that can't be settled."""
