@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 
 from nbckpt.codecs import Canonical
+from nbckpt.state import snapshots
 from nbckpt.state.values import keep, revive
 
 if TYPE_CHECKING:
@@ -70,3 +72,42 @@ def test_function_imported_from_random_obeys_the_seed_after_a_skip(
     assert notebook.decision("draw") == "Skip"
     notebook.run("seed(5)\ny = gauss(0, 1)")
     assert notebook.names["y"] == random.Random(5).gauss(0, 1)
+
+
+def together(one: Any, other: Any) -> bool:
+    """Tell whether two values share something that can be changed."""
+    values = {"one": one, "other": other}
+    return frozenset(values) in snapshots.take(values, {}).components
+
+
+class Basket:
+    """A class of the user's, whose list its instances share."""
+
+    shared: ClassVar[list[str]] = []
+
+    def __init__(self) -> None:
+        self.fruit = self.shared
+
+
+def test_two_frames_have_nothing_in_common_but_what_their_class_holds() -> None:
+    one = pd.DataFrame({"a": [1, 2]})
+    assert not together(one, one.copy())
+    assert not together(one, pd.DataFrame({"a": [1, 2]}))
+    assert together(one, [one])
+    assert together(Basket(), Basket())
+
+
+def test_step_that_makes_a_frame_does_not_rest_on_frames_that_it_does_not_read(
+    notebook: Notebook,
+) -> None:
+    notebook.run("import pandas as pd")
+    one = "%%step one\na = pd.DataFrame({'k': [1]})"
+    other = "%%step other\nb = pd.DataFrame({'k': [2]})"
+    notebook.run(one)
+    notebook.run(other)
+    notebook.restart()
+    notebook.run("import pandas as pd")
+    notebook.run(one.replace("1", "3"))
+    notebook.run(other)
+    assert notebook.decision("other") == "Skip"
+    assert (notebook.names["a"].k[0], notebook.names["b"].k[0]) == (3, 2)

@@ -331,7 +331,7 @@ class Encoder(cloudpickle.Pickler):  # type: ignore[misc]
             k for k in set(kinds) if not issubclass(k, CONSTANT) and _is_changeable(k)
         }
         found = itertools.compress(met, map(changeable.__contains__, kinds))
-        links = self.links.union(map(id, found))
+        links = self.links.union(map(id, found)) - singletons.of_classes(set(kinds))
         return frozenset(links - self._singletons - self.owned - {id(self._values)})
 
     def _locate(self, value: Any, reason: str) -> Refusal:

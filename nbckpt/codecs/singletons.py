@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import sys
 from typing import Any
+
+from nbckpt.codecs.code import is_local
 
 PLACES = {
     "random.Random": ("random", "_inst"),
@@ -19,6 +22,8 @@ PLACES = {
     "matplotlib.RcParams": ("matplotlib", "rcParams"),
 }
 """Type → module and name of the one that the whole process shares."""
+
+CONTAINERS = {list, dict, set}
 
 
 def reduction(obj: Any) -> tuple[Any, ...] | None:
@@ -39,6 +44,41 @@ def reduction(obj: Any) -> tuple[Any, ...] | None:
     if place is None or getattr(sys.modules.get(place[0]), place[1], None) is not obj:
         return None
     return the_one, place
+
+
+def of_classes(kinds: set[type]) -> set[int]:
+    """Return the ids of containers that installed classes share among their instances.
+
+    Parameters
+    ----------
+    kinds : set of type
+        Types of values.
+
+    Returns
+    -------
+    set of int
+        That two frames name the empty list of their class does not make them one.
+    """
+    held = itertools.chain.from_iterable(map(_shared, kinds))
+    return {id(vars(base).get(name)) for base, name in held}
+
+
+@functools.cache
+def _shared(kind: type) -> tuple[tuple[type, str], ...]:
+    """Return where the installed classes of a type hold containers."""
+    return tuple(
+        (base, name)
+        for base in kind.__mro__
+        if not _is_the_users(base)
+        for name, value in vars(base).items()
+        if type(value) in CONTAINERS
+    )
+
+
+def _is_the_users(kind: type) -> bool:
+    """Tell whether a class is the notebook's, or of a module of the user's."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return kind.__module__ == "__main__" or is_local(file)
 
 
 def the_one(module: str, name: str) -> Any:
