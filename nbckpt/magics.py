@@ -32,10 +32,11 @@ from nbckpt.plan import EXAMPLE, step_line, step_parser
 from nbckpt.runner import Runner
 from nbckpt.session import Session
 from nbckpt.source.cells import with_questions
+from nbckpt.source.overrides import set_attributes
 from nbckpt.source.reads import seeds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 HOOKS = "__nbckpt__"
 
@@ -76,10 +77,17 @@ class WrapBody(ast.NodeTransformer):
     keep : callable
         Takes the body as the user wrote it; returns the number under which `Hooks.begin`
         finds it.
+    plain : callable
+        Takes what a plain cell sets on what it names.
     """
 
-    def __init__(self, keep: Callable[[list[ast.stmt]], int]) -> None:
+    def __init__(
+        self,
+        keep: Callable[[list[ast.stmt]], int],
+        plain: Callable[[Iterable[str]], None],
+    ) -> None:
         self._keep = keep
+        self._plain = plain
 
     def visit(self, node: ast.AST) -> ast.AST:
         """Return the module, wrapped if it is a step."""
@@ -87,6 +95,7 @@ class WrapBody(ast.NodeTransformer):
             return node
         line = _marker(node.body[0])
         if line is None:
+            self._plain(set_attributes(node.body))
             return node
         first, body = node.body[0], node.body[1:]
         number = self._keep(copy.deepcopy(body))
@@ -217,7 +226,7 @@ class Hooks:
         self._bodies: dict[int, list[ast.stmt]] = {}
         self._count = 0
         self._depth = 0
-        self.wrap = WrapBody(self.keep)
+        self.wrap = WrapBody(self.keep, self.session.names.expect)
 
     def keep(self, body: list[ast.stmt]) -> int:
         """Keep a body until it begins."""

@@ -235,6 +235,7 @@ class Runner:
         """Record the attempt, then let the body run."""
         self.session.survey.make()
         now = self.session.inputs.actual(step, situation.now)
+        self.session.passes.begun[step.name] = now.inputs
         before, around = self.session.snapshot(), ambient.capture()
         maybe = loose(body.reads) - now.inputs.keys()
         ground = self._without(before, body.reads.bound)

@@ -14,6 +14,7 @@ from nbckpt.errors import BadNotebook
 from nbckpt.inputs.claims import Claims
 from nbckpt.inputs.fingerprint import Body, Inputs
 from nbckpt.inputs.imported import Imported
+from nbckpt.inputs.passes import Passes
 from nbckpt.inputs.proofs import Paths
 from nbckpt.inputs.survey import Survey
 from nbckpt.inputs.watch import Touched, Watch
@@ -38,7 +39,7 @@ from nbckpt.source.cells import ENDINGS, parse_body, read_sources
 from nbckpt.state import ambient, snapshots, variables
 from nbckpt.state.checkpoints import Checkpoints, Restored
 from nbckpt.state.loose import inherited
-from nbckpt.state.modulestate import Names, explained
+from nbckpt.state.modulestate import Names
 from nbckpt.state.seeding import Seeding
 from nbckpt.state.stillness import Stillness
 from nbckpt.store import Store
@@ -64,7 +65,8 @@ class Session:
         self.namespace: dict[str, Any] = shell.user_ns
         self.identity = identify(self.namespace)
         self.imported = Imported(Paths(self.identity.base))
-        self.working_folder = WorkingFolder(self.identity.base)
+        self.passes = Passes()
+        self.working_folder = WorkingFolder(self.identity.base, self.passes)
         self.names = Names(self.namespace, self.imported.noticing)
         self.wish = wish_of_environment()
         self._started = Wish()
@@ -77,6 +79,7 @@ class Session:
         self._names: dict[str, str] = {}
         self._dropped: set[str] = set()
         self._taken: snapshots.Snapshot | None = None
+        self.silent = False
         self.stillness = Stillness()
         self.seeding = Seeding()
 
@@ -104,9 +107,8 @@ class Session:
             The run's id.
         """
         self.release()
-        given = {
-            k: v for k in ("run_id", "version", "store") if (v := getattr(wish, k))
-        }
+        named = ((k, getattr(wish, k)) for k in ("run_id", "version", "store"))
+        given = {k: v for k, v in named if v}
         environment = wish_of_environment()
         wants_new = wish.fresh or wish.overlap == "concurrent"
         if wants_new and wish != self._started:
@@ -143,6 +145,7 @@ class Session:
         self.checkpoints = Checkpoints(self.store, self.namespace)
         self.recorder = Recorder(self.shell, self.store.folder / "spill")
         self.claims = Claims(self.journal)
+        self.passes.look_at(self.working_folder.standing, self.inputs.standing)
         self.watch = Watch(self.paths, self.store.folder, self.claims.take)
         self.survey = Survey(self.journal, self.plan, self.paths)
         try:
@@ -206,7 +209,7 @@ class Session:
         if double or step.name in self._doubles:
             raise twice(step.name)
         self._seen[step.name] = (cell, body.code)
-        self.working_folder.enter(step.name)
+        self.passes.enter(step.name)
         self._plan_for(step, body, self._name_before(step.name, cell))
 
     def _plan_for(self, step: Step, body: Body, gone: str) -> None:
@@ -271,13 +274,13 @@ class Session:
         """Take note that a cell, or anything else, begins to run."""
         self.seeding.notice()
         self.stillness.executing()
-        self.working_folder.executing()
+        self.passes.executing()
 
     def note_source(self, source: str) -> None:
         """Take note of a plain cell's source: it may seed, or begin the notebook anew."""
         if "load_ext nbckpt" in source or "nbckpt start" in source:
             self._seen.clear()
-            self.working_folder.begin()
+            self.passes.begin()
         self.seeding.note_source(source)
 
     def fingerprint(
@@ -288,11 +291,13 @@ class Session:
         visible = set(self.values(still=self._left() is not None))
         found = self.inputs.fingerprint(step, body, visible, recorded)
         if record is None:
-            return found
+            inputs = self.passes.tried_again(step.name, found.inputs)
+            return replace(found, inputs=inputs)
+        left = self.survey.left(record)
         return replace(
             found,
             sharing=self.sharing(body, inherited(body.reads, record)),
-            inputs=explained(recorded.inputs, found.inputs, self.survey.left(record)),
+            inputs=self.passes.explained(recorded.inputs, found.inputs, left),
             files=self.survey.explained(record, found.files),
             **self.survey.listings(record),
             working_folder=self.working_folder.compared(recorded.working_folder),
@@ -358,8 +363,6 @@ class Session:
         replay(self.shell, outputs)
         if result is not variables.MISSING:
             self.shell.displayhook.update_user_ns(result)
-
-    silent = False
 
     def result(self) -> Any:
         """Return the value that the running cell showed as its result, if any."""

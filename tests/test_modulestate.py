@@ -13,7 +13,7 @@ from traitlets.config import Config
 
 from nbckpt import magics
 from nbckpt.magics import HOOKS
-from nbckpt.state.modulestate import Names, explained, home, is_own_module
+from nbckpt.state.modulestate import Names, home, is_own_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,25 +133,6 @@ def test_dotted_names_are_bound_in_their_module_or_class(names: Names) -> None:
 def test_home_of_a_dotted_name_is_its_module(name: str, module: str) -> None:
 
     assert home(name) == module
-
-
-@pytest.mark.parametrize(
-    ("recorded", "now", "left", "expected"),
-    [
-        ({"m.a": "1"}, {"m.a": "2"}, {"m.a": {"2"}}, {"m.a": "1"}),
-        ({}, {"m.a": "2"}, {"m.a": {"2"}}, {}),
-        ({"m.a": "1"}, {"m.a": "3"}, {"m.a": {"2"}}, {"m.a": "3"}),
-        ({"x": "1"}, {"x": "2"}, {}, {"x": "2"}),
-    ],
-    ids=["left below", "new, left below", "left by no step", "no module"],
-)
-def test_state_that_a_step_below_left_is_explained(
-    recorded: dict[str, str],
-    now: dict[str, str],
-    left: dict[str, set[str]],
-    expected: dict[str, str],
-) -> None:
-    assert explained(recorded, now, left) == expected
 
 
 class Kernel:

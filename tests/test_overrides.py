@@ -128,3 +128,46 @@ def test_accessor_that_a_step_registers_with_pandas_stands_again(
     assert found == 2
     del pd.DataFrame.of_test
     pd.DataFrame._accessors.discard("of_test")
+
+
+PLAIN = "import json; json.mine = {'a': 1}"
+USE = "%%step use\nx = json.mine['a']"
+
+
+def again(notebook: Notebook, *sources: str) -> None:
+    """Run cells in a new kernel, in which nobody has set anything on a library."""
+    vars(json).pop("mine", None)
+    notebook.restart()
+    for source in sources:
+        notebook.run(source)
+
+
+def test_what_a_plain_cell_sets_on_a_library_is_an_input_of_steps_that_name_it(
+    notebook: Notebook,
+) -> None:
+    other = "%%step other\ny = 1"
+    again(notebook, PLAIN, USE, other)
+    again(notebook, PLAIN, USE, other)
+    assert notebook.decision("use") == notebook.decision("other") == "Skip"
+    again(notebook, f"{PLAIN}\njson.mine['a'] = 2", USE, other)
+    assert notebook.reason("use") == "input 'json.mine' changed"
+    assert notebook.decision("other") == "Skip"
+    vars(json).pop("mine", None)
+
+
+@pytest.mark.parametrize("anew", ["", "%load_ext nbckpt"])
+def test_what_a_cell_below_sets_is_no_input_in_a_later_pass_of_one_kernel(
+    notebook: Notebook, anew: str
+) -> None:
+    use = "%%step use\nimport json; x = json.dumps(1)"
+    again(notebook, *2 * [anew, use, PLAIN, "%%step last\nz = json.mine"])
+    vars(json).pop("mine", None)
+    assert notebook.decision("use") == notebook.decision("last") == "Skip"
+
+
+def test_what_a_plain_cell_sets_and_a_step_changes_is_kept(notebook: Notebook) -> None:
+    change = "%%step change\njson.mine['a'] += 1"
+    again(notebook, PLAIN, change)
+    again(notebook, PLAIN, change)
+    assert notebook.decision("change") == "Skip"
+    assert vars(json).pop("mine") == {"a": 2}

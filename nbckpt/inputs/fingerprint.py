@@ -16,17 +16,18 @@ from nbckpt import keys
 from nbckpt.codecs import Canonical, attribute_of
 from nbckpt.inputs.localmodules import sources
 from nbckpt.inputs.proofs import Paths, refuse_elsewhere
+from nbckpt.plan import Step
 from nbckpt.records import Fingerprint, Value
 from nbckpt.source.lasting import calls, results
 from nbckpt.source.overrides import set_attributes
 from nbckpt.source.reads import Reads, compile_body, environment_names, read_body
-from nbckpt.state.modulestate import OWN, Names, home, is_own_module
+from nbckpt.state.deviations import deviations
+from nbckpt.state.modulestate import OWN, Names, home, is_own_module, package
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from nbckpt.inputs.imported import Imported
-    from nbckpt.plan import Step
     from nbckpt.trust import Secret
 
 Namespace = dict[str, Any]
@@ -88,6 +89,7 @@ class Inputs:
     imported: Imported
     _known: dict[str, Value] = field(default_factory=dict)
     _recorded: dict[str, _Recorded] = field(default_factory=dict)
+    _rested: set[str] = field(default_factory=set)
 
     def forget(self) -> None:
         """Forget all digests: other code has run."""
@@ -224,14 +226,25 @@ class Inputs:
         """
         found = {name: d for name, d in now.inputs.items() if "." not in name}
         homes = set(map(home, now.inputs.keys() - found.keys()))
-        state = self._state(step, homes.union(now.modules))
-        return replace(now, inputs=found | {n: v.digest for n, v in state.items()})
+        for name, value in self._state(step, homes.union(now.modules)).items():
+            # A setting that is left out was set by a cell below, or by the step itself.
+            if name in now.inputs or name in self.names:
+                found[name] = value.digest
+        return replace(now, inputs=found)
 
-    def _state(self, step: Step, modules: Iterable[str]) -> dict[str, Value]:
+    def _state(self, step: Step, modules: set[str]) -> dict[str, Value]:
         """Return what moved in the modules that a step rests on, if it can be told."""
-        names = sorted(self.names.of_modules(modules) - set(step.ignore))
-        found = {name: self.value(name) for name in names}
-        return {name: value for name, value in found.items() if not value.unknown}
+        self._rested |= set(modules)
+        found = {name: self.value(name) for name in self.names.of_modules(modules)}
+        settings = deviations(map(package, modules))
+        found |= {n: _digest(v, self.names.namespace) for n, v in settings.items()}
+        told = {n: found[n] for n in sorted(found.keys() - set(step.ignore))}
+        return {name: value for name, value in told.items() if not value.unknown}
+
+    def standing(self) -> dict[str, str]:
+        """Return what moved in the modules that steps rested on: digest by dotted name."""
+        found = self._state(Step(""), set(self._rested))
+        return {name: value.digest for name, value in found.items()}
 
     def _unknown(self, step: Step, values: dict[str, Value]) -> str:
         """Return why the fingerprint can't be told, if so."""
@@ -282,7 +295,7 @@ class Inputs:
             found |= set(value.modules)
             if isinstance(self.names[name], types.ModuleType):
                 found.add(self.names[name].__name__)
-        return {name for name in found if name.partition(".")[0] not in OWN}
+        return {name for name in found if package(name) not in OWN}
 
     def _files(self, step: Step, recorded: Fingerprint) -> dict[str, str]:
         """Return the digests of the files that a step reads."""
@@ -300,7 +313,7 @@ class Inputs:
         """Return keyed digests of the environment variables that a step reads."""
         names = set(step.env) | body.environment
         for name in values:
-            code = attribute_of(self.names[name], "__code__")
+            code = attribute_of(self.names.get(name), "__code__")
             if code is not None:
                 names |= environment_names(code)
         names = {name for name in names if name in os.environ or name.isupper()}
@@ -355,7 +368,7 @@ def _digest(value: Any, namespace: Namespace) -> Value:
 def _versions(modules: set[str]) -> dict[str, str]:
     """Return the versions of Python and of the packages that a step rests on."""
     found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
-    for name in {module.partition(".")[0] for module in modules}:
+    for name in set(map(package, modules)):
         module = sys.modules.get(name)
         if module is None or name in sys.stdlib_module_names or is_own_module(name):
             continue

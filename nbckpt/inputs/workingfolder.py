@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from nbckpt.inputs.passes import Passes
+
+FOLDER = "working folder"
 ASKING = {"getcwd", "cwd", "abspath", "realpath", "resolve"}
 """Last names of calls whose value holds the working folder."""
 
@@ -30,36 +34,18 @@ class WorkingFolder:
     ----------
     base : Path
         The notebook's folder.
-
-    Notes
-    -----
-    A folder outlives a pass of the notebook: one in which an earlier pass ended is no
-    change, as long as no plain cell of this one went elsewhere.
+    passes : Passes
+        Where an earlier pass of this kernel ended.
     """
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, passes: Passes) -> None:
         self._base = base
+        self._passes = passes
         self._began = here()
-        self._ended = ""
-        self._left = ""
-        self._entered: set[str] = set()
 
-    def begin(self) -> None:
-        """Take note that the notebook begins anew."""
-        if self._entered:
-            self._ended = here()
-        self._entered = set()
-
-    def executing(self) -> None:
-        """Take note that a cell begins to run; the one before may have been a step."""
-        self._left = self._left or here()
-
-    def enter(self, step: str) -> None:
-        """Take note of a step; one that was entered before begins another pass."""
-        if step in self._entered:
-            self._ended, self._entered = self._left, set()
-        self._entered.add(step)
-        self._left = ""
+    def standing(self) -> dict[str, str]:
+        """Return where the kernel works, as a part of what outlives a pass."""
+        return {FOLDER: here()}
 
     def gone(self, around: dict[str, Any]) -> str:
         """Return why a step that went to a folder can't be skipped; empty if it can."""
@@ -82,7 +68,11 @@ class WorkingFolder:
         Returns
         -------
         tuple of str
-            The recorded ones where an earlier pass of this kernel ended.
+            The recorded ones if no cell of this pass went elsewhere.
         """
         now = here()
-        return self.ways(now) if recorded and now != self._ended else recorded
+        return (
+            self.ways(now)
+            if recorded and now != self._passes.ended.get(FOLDER)
+            else recorded
+        )

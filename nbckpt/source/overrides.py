@@ -18,7 +18,7 @@ Namespace = dict[str, Any]
 SETTERS = {"setattr", "delattr"}
 AROUND = {
     "sys.path", "sys.stdout", "sys.stderr", "os.environ", "warnings.filters",
-    "sys.modules", "matplotlib.pyplot.rcParams", "matplotlib.rcParams",
+    "sys.modules", "matplotlib.pyplot.rcParams", "matplotlib.rcParams", "pylab.rcParams",
 }  # fmt: skip
 """Looked after as ambient state."""
 
@@ -59,15 +59,13 @@ def overridden(chains: Iterable[str], namespace: Namespace) -> Iterator[str]:
     Yields
     ------
     str
-        Module, class if it is one's, attribute. An accessor that was registered with
-        pandas is one of its class.
+        Module, class if it is one's, attribute.
     """
     for each in chains:
         path, _, attribute = each.rpartition(".")
         place = _dotted(_follow(path, namespace), namespace)
         if place and f"{place}.{attribute}" not in AROUND:
             yield f"{place}.{attribute}"
-    yield from _accessors(namespace)
 
 
 def _set_by(node: ast.AST) -> str:
@@ -145,8 +143,19 @@ def _dotted(holder: Any, namespace: Namespace) -> str:
     return f"{holder.__module__}.{holder.__qualname__}"
 
 
-def _accessors(namespace: Namespace) -> Iterator[str]:
-    """Yield the accessors that the notebook registered with pandas."""
+def accessors(namespace: Namespace) -> Iterator[str]:
+    """Yield the accessors that the notebook registered with pandas.
+
+    Parameters
+    ----------
+    namespace : dict
+        The notebook's names.
+
+    Yields
+    ------
+    str
+        Module, class, attribute.
+    """
     pandas = sys.modules.get("pandas")
     for kind in (
         () if pandas is None else (pandas.DataFrame, pandas.Series, pandas.Index)

@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.codecs import is_local
-from nbckpt.source.overrides import overridden
+from nbckpt.source.overrides import accessors, overridden
 from nbckpt.state.snapshots import digests
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Names:
         self._own: set[str] = set()
         self._moved: set[str] = set()
         self._overridden: set[str] = set()
+        self._expected: set[str] = set()
         self._last: Namespace = {}
 
     def install(self) -> None:
@@ -100,10 +101,24 @@ class Names:
         chains : iterable of str
             What `nbckpt.source.overrides.set_attributes` told of the source.
         """
-        for name in overridden(chains, self.namespace):
-            if not is_own_module(home(name)) and name in self:
-                self._overridden.add(name)
-                self._moved.add(name)
+        found = (*overridden(chains, self.namespace), *accessors(self.namespace))
+        names = set(filter(self._is_of_library, found))
+        self._overridden |= names
+        self._moved |= names
+
+    def expect(self, chains: Iterable[str]) -> None:
+        """Take note of what a plain cell may set on a library when it runs.
+
+        Parameters
+        ----------
+        chains : iterable of str
+            What `nbckpt.source.overrides.set_attributes` told of the source.
+        """
+        self._expected |= set(chains)
+
+    def _is_of_library(self, name: str) -> bool:
+        """Tell whether a dotted name is bound, and in no module of the user's own."""
+        return not is_own_module(home(name)) and name in self
 
     def moved(self, *, still: bool = False) -> Namespace:
         """Return the state of the user's modules that is not what their import made.
@@ -135,9 +150,13 @@ class Names:
         return found
 
     def of_modules(self, modules: Iterable[str]) -> set[str]:
-        """Return the dotted names of what moved in some modules."""
+        """Return the dotted names of what moved in some modules; of libraries, in any."""
         homes = set(modules)
-        return {name for name in self._moved if home(name) in homes and name in self}
+        packages = set(map(package, homes))
+        found = overridden(self._expected, self.namespace)
+        self._moved |= set(filter(self._is_of_library, found))
+        near = {n for n in self._moved if package(n) in packages and n in self}
+        return {n for n in near if home(n) in homes or not is_own_module(home(n))}
 
     def __contains__(self, name: str) -> bool:
         """Tell whether a name is bound."""
@@ -187,6 +206,11 @@ def home(name: str) -> str:
     return found
 
 
+def package(name: str) -> str:
+    """Return the package that a dotted name begins with."""
+    return name.partition(".")[0]
+
+
 def is_own(name: str, file: str | None) -> bool:
     """Tell whether a module of a name and file is the user's own."""
     return name.partition(".")[0] not in OWN and is_local(file)
@@ -198,30 +222,6 @@ def is_own_module(name: str) -> bool:
     if module is None or name.partition(".")[0] in OWN:
         return False  # asked for its file, a module that waits for its use is loaded
     return is_local(getattr(module, "__file__", None))
-
-
-def explained(
-    recorded: dict[str, str], now: dict[str, str], left: dict[str, set[str]]
-) -> dict[str, str]:
-    """Return inputs without the state that a later step of an earlier pass left.
-
-    A module outlives a pass of the notebook, other than a variable that a plain cell
-    makes anew: what stands in it may be what this step or one below made of it.
-
-    Parameters
-    ----------
-    recorded, now : dict
-        Name → digest of the inputs.
-    left : dict
-        Dotted name → digests that this step and those below left.
-
-    Returns
-    -------
-    dict
-        `now`, with recorded digests of what is explained.
-    """
-    found = {n: d for n, d in now.items() if d not in left.get(n, ())}
-    return found | {n: recorded[n] for n in now.keys() - found.keys() & recorded.keys()}
 
 
 def _place(name: str) -> tuple[Any, str]:
