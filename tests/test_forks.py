@@ -16,6 +16,7 @@ from nbckpt.state.garbage import collect
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.forms.pages import plain
+from nbckpt.verbs.look.explaining import explain
 from nbckpt.verbs.look.overview import runs_page
 from nbckpt.verbs.settle import branches
 from nbckpt.verbs.standing.status import runs, status
@@ -85,6 +86,7 @@ def test_runs_tell_what_a_fork_was_forked_from_and_what_made_it(
     at = head.index("forked from")
     assert (first[at:].split()[0], second[at:].split()[0]) == ("-", "notebook-1")
     assert new.made_with == Reader(store).run("notebook-1").made_with
+    assert explain(Reader(store), new, "b")["last"] is None
     store.close()
 
 

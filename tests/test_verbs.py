@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -502,6 +503,23 @@ def test_explain_tells_which_step_an_input_that_differed_came_from_and_why(
     assert shown[2:4] == ["  input 'k' is new", "  input 'rows' changed"]
     assert shown[4].startswith("    step load made it on ")
     assert shown[4].endswith(" (it has no record yet).")
+
+
+def test_explain_tells_of_a_step_that_was_begun_anew_and_never_ended(lab: Lab) -> None:
+    lab.complete("load")
+    lab.start("load")
+    told = explaining.explain_page(explaining.explain(lab.reader, lab.run, "load"))
+    assert "It was begun, and no end of it is recorded, on " in pages.plain(told)
+
+
+def test_explain_tells_that_a_step_waits_for_a_person(lab: Lab) -> None:
+    lab.start("load")
+    lab.journal.fail("load", StepState.WAITING, "delete them?")
+    lab.journal.note("answered", "load", "yes")
+    told = explaining.explain_page(explaining.explain(lab.reader, lab.run, "load"))
+    assert re.search(
+        r"It began to wait for a person on .*: delete them\?", pages.plain(told)
+    )
 
 
 def test_explain_of_step_that_failed_tells_its_error(lab: Lab) -> None:

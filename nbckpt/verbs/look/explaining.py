@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 
     from nbckpt.runs.history import Reader
 
-ENDS = {"completed", "skipped", "failed", "interrupted"}
+COURSE = {
+    "started": "was begun, and no end of it is recorded,", "completed": "was completed",
+    "skipped": "was skipped", "failed": "failed", "interrupted": "was interrupted",
+    "waiting": "began to wait for a person", "stopped": "stopped for a person",
+    "cancelled": "was cancelled",
+}  # fmt: skip
+"""What lines of the history say of a step itself, and not of its effects or its run."""
 
 
 class LastTime(TypedDict):
     """What happened to a step last."""
 
     kind: str
-    """``completed skipped failed interrupted started``."""
+    """``completed skipped failed interrupted waiting stopped cancelled started``."""
     at: float
     reason: str
     seconds: float
@@ -88,12 +94,12 @@ def explain(reader: Reader, run: RunRecord, step: str) -> Explanation:
     require_step(reader, run.run_id, step)
     history = events_by_step(reader, run.run_id)
     events = history.get(step, [])
-    ran, last = _newest(events, {"completed"}), _newest(events, ENDS)
+    ran, last = _newest(events, {"completed"}), _newest(events, {*COURSE})
     now, record = _now(reader, run, step), reader.step(run.run_id, step)
     return Explanation(
         run=run.run_id,
         step=step,
-        last=_last(last or (events[-1] if events else None)),
+        last=_last(last),
         ran=_last(ran),
         changed=_changed(ran, record),
         sources=[
@@ -234,15 +240,5 @@ def _ending(last: LastTime | None) -> list[str]:
         return ["It has not run yet."]
     if last["kind"] == "completed":
         return []
-    when = f"{_past(last['kind'])} on {moment(last['at'])}"
+    when = f"{COURSE[last['kind']]} on {moment(last['at'])}"
     return [f"It {when}: {last['reason']}." if last["reason"] else f"It {when}."]
-
-
-def _past(kind: str) -> str:
-    """Return what happened, as a verb."""
-    words = {
-        "skipped": "was skipped",
-        "failed": "failed",
-        "interrupted": "was interrupted",
-    }
-    return words.get(kind, "was begun, and no end of it is recorded,")
