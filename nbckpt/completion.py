@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nbckpt.plan import Step
     from nbckpt.records import Attempt, Fingerprint
     from nbckpt.session import Session
-    from nbckpt.state.loose import Aside
+    from nbckpt.state.loose import Loose
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Running:
     """The same, without names that the body binds: they are its own, even if equal."""
     bare: snapshots.Snapshot
     """The same, without those that it may bind either."""
-    aside: Aside
+    loose: Loose
     """Tells which of those it did bind."""
     around: ambient.State
     aliases: dict[str, str]

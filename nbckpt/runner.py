@@ -33,7 +33,7 @@ from nbckpt.records import StepRecord, StepState
 from nbckpt.resume import Decision, Run, Situation, Skip, Stop, decide
 from nbckpt.runs.history import readable
 from nbckpt.state import ambient, snapshots
-from nbckpt.state.loose import Aside, loose
+from nbckpt.state.loose import Loose, loose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,7 +135,7 @@ class Runner:
         running.recording = self.session.recorder.stop()
         running.touched = self.session.watch.stop()
         running.touched.settle(self.session.paths)
-        running.rebound = running.aside.settle()
+        running.rebound = running.loose.settle()
         step, store = running.step, current.store_named(self.session)
         require_settled(self.session.journal, self.session.run_id, step.name, store)
         proofs.refuse_elsewhere(step.name, "writes", step.writes, self.session.paths)
@@ -171,7 +171,7 @@ class Runner:
         if running is None:
             return
         current.end()
-        running.aside.settle()
+        running.loose.settle()
         self.session.recorder.discard()
         self.session.watch.stop()
         self.session.stillness.settle()
@@ -261,7 +261,7 @@ class Runner:
             before,
             ground,
             bare,
-            Aside(self.session.namespace, maybe),
+            Loose(self.session.namespace, maybe),
             around,
             overlapping,
             time.time(),
@@ -269,7 +269,7 @@ class Runner:
         place = current.Place(self.session, step, body, attempt, self.running.gathered)
         current.begin(place)
         self.session.start_watching(step, body, now.inputs, attempt)
-        self.running.aside.put()
+        self.running.loose.mark()
 
     def _without(
         self, before: snapshots.Snapshot, names: set[str]

@@ -123,6 +123,23 @@ def test_function_that_the_body_calls_reads_what_stood_before(
     assert notebook.names["found"] == ["a", "x", "y"]
 
 
+@pytest.mark.parametrize("value", [2, 0.5, "a", b"b", None, (1, 2)])
+def test_name_can_be_read_by_ways_that_no_source_tells(
+    notebook: Notebook, value: object
+) -> None:
+    notebook.names["k"] = value
+    notebook.run("def told(): return globals()['k'], eval('k')")
+    notebook.run("%%step some\nfound = told()\nfor k in []: pass")
+    assert notebook.names["found"] == (value, value)
+    assert notebook.names["k"] is value
+    notebook.restart()
+    notebook.names["k"] = value
+    notebook.run("def told(): return globals()['k'], eval('k')")
+    notebook.run("%%step some\nfound = told()\nfor k in []: pass")
+    assert notebook.decision("some") == "Skip"
+    assert type(notebook.names["found"][0]) is type(value)
+
+
 def test_large_value_is_free_as_soon_as_the_body_binds_its_name(
     notebook: Notebook,
 ) -> None:

@@ -1,13 +1,12 @@
-"""Names that a body binds in a branch or a loop only: whether it did, by what is there.
+"""Names that a body binds in a branch or a loop only: whether it did.
 
 The variable of a loop is a step's own although an earlier pass, or another step's loop,
 left it with an equal value. A name of a branch that was not taken is still the one from
-before. The value alone can't tell the two apart.
+before. The value alone can't tell the two apart; which object it is can.
 """
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import weakref
 from dataclasses import dataclass, field
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from nbckpt.records import StepRecord
     from nbckpt.source.reads import Reads
 
-ALONE = 2
-"""References to a value that one dictionary holds, and a call looks at."""
+CONSTANT_BYTES = 1 << 16
+"""A larger text is none that two places have in common."""
 
 
 def loose(reads: Reads) -> set[str]:
@@ -58,49 +57,73 @@ def inherited(reads: Reads, record: StepRecord) -> set[str]:
     return {*record.contents.bound} - reads.bound - (loose(reads) - shared)
 
 
+def _stand_in(kind: type) -> type:
+    """Return a class of values that equal those of a constant's, and are others."""
+
+    def reduce(self: Any, _: int) -> tuple[type, tuple[Any]]:
+        """Come back as the constant: who looked at it meanwhile may have kept it."""
+        return kind, (kind(self),)
+
+    return type(kind.__name__, (kind,), {"__slots__": (), "__reduce_ex__": reduce})
+
+
+STAND_INS = {kind: _stand_in(kind) for kind in (int, float, complex, str, bytes)}
+
+
 @dataclass(slots=True)
-class Aside:
+class Loose:
     """What loose names held before a body, while it runs.
 
     Parameters
     ----------
     namespace : dict
-        The notebook's; the names are taken out of it.
+        The notebook's.
     names : set of str
         Loose names that no function reads which the body can reach.
 
     Notes
     -----
-    A loop over the same objects leaves its variable where it stood, so that only a name
-    that was missing tells. A value that this name alone holds may be large: it stays,
-    to be freed as soon as the body binds the name, which its weak reference tells.
+    A loop over small numbers leaves its variable with the very object that stood there,
+    so that a constant has a stand-in meanwhile: whoever reads the name all the same (by
+    ``globals()``, in another thread) finds an equal value. Other values are told by a weak
+    reference, or held: two are never one while the first one lives.
     """
 
     namespace: dict[str, Any]
     names: set[str]
-    _held: dict[str, Any] = field(default_factory=dict)
-    _alone: dict[str, Callable[[], Any]] = field(default_factory=dict)
+    _constants: dict[str, Any] = field(default_factory=dict)
+    _before: dict[str, Callable[[], Any]] = field(default_factory=dict)
 
-    def put(self) -> None:
-        """Take the names out."""
+    def mark(self) -> None:
+        """Take note of what the names hold."""
         for name in self.names & self.namespace.keys():
-            self._held[name] = self.namespace.pop(name)
-            if sys.getrefcount(self._held[name]) <= ALONE:
-                with contextlib.suppress(TypeError):
-                    self._alone[name] = weakref.ref(self._held[name])
-                    self.namespace[name] = self._held.pop(name)
+            value = self.namespace[name]
+            kind = STAND_INS.get(type(value))
+            if kind is not None and sys.getsizeof(value) < CONSTANT_BYTES:
+                self._constants[name] = value
+                self.namespace[name] = value = kind(value)
+            self._before[name] = _reference(value)
 
     def settle(self) -> set[str]:
-        """Put back what the body did not bind.
+        """Put constants back that the body did not bind.
 
         Returns
         -------
         set of str
             Names that it bound for sure.
         """
-        held, alone, now = self._held, self._alone.items(), self.namespace
-        found = {name for name, before in alone if before() is not now.get(name)}
-        found |= held.keys() & now.keys()
-        now |= {name: value for name, value in held.items() if name not in found}
-        self._held, self._alone = {}, {}
-        return found & now.keys()
+        now, before = self.namespace, self._before
+        there = before.keys() & now.keys()
+        found = {name for name in there if before[name]() is not now[name]}
+        constants = self._constants.items()
+        now |= {name: value for name, value in constants if name in there - found}
+        self._constants, self._before = {}, {}
+        return found
+
+
+def _reference(value: Any) -> Callable[[], Any]:
+    """Return what gives a value; one that may be large is not kept by it."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return lambda: value
