@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import locale
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -14,7 +15,7 @@ import pytest
 import torch
 from sklearn import set_config
 
-from nbckpt.state import ambient
+from nbckpt.state import ambient, settings
 from nbckpt.state.deviations import SETTINGS, deviations
 
 if TYPE_CHECKING:
@@ -167,3 +168,12 @@ def test_setting_of_a_step_that_failed_first_is_no_input_of_its_second_try(
     notebook.run(step)
     again(notebook, step)
     assert notebook.decision("use") == "Skip"
+
+
+def test_library_that_keeps_its_settings_elsewhere_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pandas._config.config", ModuleType("config"))
+        assert deviations({"pandas"}) == {}
+        assert settings._pandas_options() == {}

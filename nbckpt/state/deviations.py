@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import decimal
 import locale
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.state.settings import DECIMAL, library
@@ -101,5 +102,9 @@ def deviations(packages: Iterable[str]) -> dict[str, Any]:
         Dotted name, beginning with the library → value.
     """
     known = [name for name in sorted({*packages} & SETTINGS.keys()) if library(name)]
-    found = [setting for name in known for setting in SETTINGS[name]()]
+    found: list[Setting] = []
+    for name in known:
+        # Not all of them have public names: where these moved, none can be told.
+        with suppress(AttributeError, KeyError):
+            found += SETTINGS[name]()
     return {name: now for name, now, own in found if now != own}

@@ -46,7 +46,7 @@ def _set_rc_params(value: Any) -> None:
 def _pandas_options() -> Any:
     """Return pandas' options."""
     config = library("pandas._config.config")
-    return None if config is None else _flat(config._global_config)
+    return None if config is None else _flat(getattr(config, "_global_config", {}))
 
 
 def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
