@@ -359,6 +359,18 @@ KEPT: dict[str, tuple[str, str]] = {
     "string io": ("x = io.StringIO('abc'); x.read(1)", "x.read() == 'bc'"),
     "template": ("x = string.Template('$a')", "x.substitute(a=1) == '1'"),
     "closed file": ("x = open(TMP + '/w', 'w'); x.close()", "x.closed and x.name.endswith('/w')"),
+    "slots of every kind": (
+        "class S:\n    __slots__ = 'a', '__b', '__weakref__'\n    def __init__(s): s.a = s.__b = 1\nx = S()",
+        "not hasattr(x, '__dict__') and x.a == x._S__b == 1 and weakref.ref(x)() is x",
+    ),
+    "dataclass with slots": (
+        "@dataclasses.dataclass(slots=True)\nclass D:\n    a: int = 2\nx = D(1), D()",
+        "not hasattr(x[0], '__dict__') and (x[0].a, x[1].a, type(x[0])().a) == (1, 2, 2)",
+    ),
+    "closed connection of an engine": (
+        "with sqlalchemy.create_engine('sqlite://').begin() as x: pass",
+        "x.closed",
+    ),
     "writer of lines to a closed file": (
         "f = open(TMP + '/l', 'w'); x = csv.writer(f, delimiter=';'); f.close()",
         "x.dialect.delimiter == ';'",
@@ -468,6 +480,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "cfg['db'].conn",
     ),
     "cursor": ("c = sqlite3.connect(':memory:'); x = [c.cursor()]; del c", "x[0]"),
+    "open connection of an engine": ("x = sqlalchemy.create_engine('sqlite://').connect()", "x"),
     "database engine": ("x = sqlalchemy.create_engine('sqlite://')", "x"),
     "web session": ("x = requests.Session()", "x"),
     "socket": ("x = socket.socket()", "x"),

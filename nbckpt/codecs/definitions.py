@@ -283,6 +283,10 @@ def reduce_class(definition: type, *, is_kept: bool) -> Any:
     make, arguments, state, *_ = reduced
     # Pickling an instance leaves this on its class; it is no change of the class.
     state[0].pop("__slotnames__", None)
+    is_plain = make is cloudpickle._make_skeleton_class
+    if is_plain and "__slots__" in state[0] and not issubclass(definition, tuple):
+        # Set later, they would make no slots; a typed tuple brings its own.
+        arguments[3]["__slots__"] = state[0]["__slots__"]
     place = (definition.__qualname__ if is_kept else "", make, arguments)
     return revive_class, place, state, None, None, fill_class
 

@@ -125,6 +125,22 @@ def revive_cursor() -> sqlite3.Cursor:
     return cursor
 
 
+def _sqlalchemy_connection(connection: Any) -> Reduction:
+    """Keep a closed connection, as ``with engine.begin()`` leaves it."""
+    if not connection.closed:
+        return "an open database connection; make it with `with`, or in a plain cell"
+    return revive_sqlalchemy_connection, ()
+
+
+def revive_sqlalchemy_connection() -> Any:
+    """Return a closed connection; called while decoding."""
+    import sqlalchemy
+
+    connection = sqlalchemy.create_engine("sqlite://").connect()
+    connection.close()
+    return connection
+
+
 def _socket(handle: socket.socket) -> Reduction:
     """Keep a closed socket."""
     return (revive_socket, ()) if handle.fileno() == -1 else "an open socket"
@@ -356,5 +372,5 @@ _BY_NAME: dict[str, Callable[[Any], Reduction]] = {
     "httpx.Client": _refused("a client with connections"),
     "logging.Handler": _refused("a logging handler"),
     "sqlalchemy.engine.base.Engine": _refused("a database engine"),
-    "sqlalchemy.engine.base.Connection": _refused("a database connection"),
+    "sqlalchemy.engine.base.Connection": _sqlalchemy_connection,
 }
