@@ -279,12 +279,15 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the store's opening lock, so that many processes may create it at once.
+    """Hold the lock of a folder against other processes.
+
+    That of a store is held while it is opened, so that many may create it at once; that
+    of its packs while those that no record names are brought in or removed.
 
     Parameters
     ----------
     folder : Path
-        The store's folder.
+        Its file ``lock`` is made if need be.
 
     Yields
     ------

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from nbckpt.runs.leases import Leases
 from nbckpt.runs.opening import open_run
 from nbckpt.runs.transfers import export_run, import_run
 from nbckpt.runs.trusting import make_own
+from nbckpt.state import garbage
 from nbckpt.state.garbage import collect
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
@@ -217,6 +220,37 @@ def test_packs_of_an_import_stay_when_what_is_not_needed_goes(
     assert collect(store).files == 0
     store.close()
     assert list((folder / "packs").glob("*.pack"))
+
+
+def test_garbage_is_not_collected_in_the_middle_of_an_import(
+    archive: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = elsewhere / ".nbckpt"
+    found: list[bool] = []
+
+    def look(*_: object) -> int:
+        found.append(is_locked(folder / "packs" / "lock"))
+        return 0
+
+    monkeypatch.setattr(garbage, "_remove", look)
+    with monkeypatch.context() as patch:
+        patch.setattr(transfers, "_bring", look)
+        import_run(archive, folder, load_secret())
+    store = Store(folder, load_secret())
+    assert collect(store).files == 1
+    assert found == [True, True]
+    assert not is_locked(folder / "packs" / "lock")
+    store.close()
+
+
+def is_locked(path: Path) -> bool:
+    """Tell whether another process than the one that asks holds a lock."""
+    code = (
+        "import fcntl as f, sys; f.lockf(open(sys.argv[1], 'w'), f.LOCK_EX | f.LOCK_NB)"
+    )
+    asked = [sys.executable, "-c", code, str(path)]
+    said = subprocess.run(asked, check=False, capture_output=True)
+    return b"BlockingIOError" in said.stderr
 
 
 def test_pack_that_another_run_made_travels_too(

@@ -1,8 +1,7 @@
-"""Files as evidence: which ones a step touched, and whether they are as it left them.
+"""Files as evidence: whether those that a step touched are as it left them.
 
-Files that Python opens, renames or removes are noticed through the interpreter's audit
-events (PEP 578). Native readers and child processes can't be seen: ``--reads`` and
-``--writes`` are the contract for them. Content alone counts, never time stamps.
+Which files a step touched `nbckpt.inputs.watch` notices. Here they have names that hold
+where the project moves, and digests: content alone counts, never time stamps.
 """
 
 from __future__ import annotations

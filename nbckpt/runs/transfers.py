@@ -188,9 +188,10 @@ def import_run(path: Path, folder: Path, secret: Secret | None) -> tuple[str, bo
                 return parcel.run_id, False
             # Makes the store's folders.
             store.transact(lambda _: None)
-            for name in parcel.packs:
-                _bring_pack(store.folder, parcel, file, name)
-            store.transact(lambda tx: _bring(tx, parcel, folder))
+            with places.locked(store.folder / "packs"):
+                for name in parcel.packs:
+                    _bring_pack(store.folder, parcel, file, name)
+                store.transact(lambda tx: _bring(tx, parcel, folder))
     finally:
         store.close()
     return parcel.run_id, True

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nbckpt.places import locked
 from nbckpt.runs.history import Reader, readable
 from nbckpt.runs.leases import standing
 from nbckpt.store.packs import packs_of
@@ -48,14 +49,21 @@ def collect(store: Store) -> Swept:
         Number of files and their bytes.
     """
     store.transact(_drop_unused_rows)
+    # Until an import has recorded what it brings, only the lock tells of it.
+    with locked(store.folder / "packs"):
+        stray = _stray(store)
+        return Swept(len(stray), sum(map(_remove, stray)))
+
+
+def _stray(store: Store) -> list[Path]:
+    """Return files that no record names and no living process is writing."""
     reader = Reader(store)
     files = (store.folder / "packs").glob("*.pack")
     left = [path for path in files if not _is_being_written(reader, path.stem)]
     # Read last: a holder that ended while it was asked for may have recorded its pack.
     known = {key.removeprefix("pack/") for key in store.keys("pack/")}
     stray = [path for path in left if path.stem not in known]
-    stray += [p for p in (store.folder / "spill").glob("*") if _is_old(p)]
-    return Swept(len(stray), sum(map(_remove, stray)))
+    return stray + [p for p in (store.folder / "spill").glob("*") if _is_old(p)]
 
 
 def _drop_unused_rows(transaction: Transaction) -> None:
