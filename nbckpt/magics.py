@@ -25,6 +25,7 @@ from IPython.core.magic import (
 
 from nbckpt import current, verbs
 from nbckpt.errors import BadStep
+from nbckpt.lint import unseen
 from nbckpt.panel import buttons
 from nbckpt.panel.live import Panel, panels
 from nbckpt.panel.preference import NbCkpt
@@ -243,8 +244,12 @@ class Hooks:
     def commit(self) -> None:
         """End a step whose body returned."""
         self.panel.count()
+        running = self.runner.running
         self.runner.commit()
         self.panel.committed(self.runner)
+        if running is not None:
+            (body,) = self._bodies.values()
+            sys.stderr.write(unseen.told(body, self.shell.user_ns, running.step))
 
     def trials(self) -> Any:
         """Yield the trials of a step with ``--retries``."""

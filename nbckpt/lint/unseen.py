@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING
+from glob import glob
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 from nbckpt.lint.calls import is_memory
-from nbckpt.lint.notebook import text_of
+from nbckpt.lint.notebook import Names, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nbckpt.lint.notebook import Names
     from nbckpt.plan import Step
 
 READERS = re.compile(
@@ -26,6 +28,11 @@ READERS = re.compile(
 )
 """By what the name stands for. Given a path, they or an engine of theirs open it themselves:
 no audit event tells of it."""
+
+PLAIN = (
+    ast.Constant, ast.Name, ast.Load, ast.JoinedStr, ast.FormattedValue, ast.BinOp, ast.Div,
+    ast.Add,
+)  # fmt: skip
 
 
 def unseen(
@@ -49,17 +56,76 @@ def unseen(
     """
     if step.reads:
         return
+    for call in _reading(statements, names):
+        texts = [text_of(argument, names) or "" for argument in call.args[:2]]
+        path, mode = (*texts, "", "")[:2]
+        is_elsewhere = is_memory(call.args, names) or "://" in path
+        if not is_elsewhere and mode != "w" and not _is_own(path, step):
+            yield call.lineno, f"{ast.unparse(call.func)}()"
+
+
+def told(statements: list[ast.stmt], namespace: dict[str, Any], step: Step) -> str:
+    """Return what is told of files that a body has opened unseen.
+
+    Parameters
+    ----------
+    statements : list of ast.stmt
+        The step's body, which has run.
+    namespace : dict
+        The notebook's names, as it left them.
+    step : Step
+        What its line declares.
+
+    Returns
+    -------
+    str
+        A line for each file that is there and that the step's line does not name.
+    """
+    if step.reads:
+        return ""
+    found = {}
+    for call in _reading(statements, Names(_standing(namespace))):
+        path = _value(call.args[0], namespace) if call.args else None
+        if isinstance(path, str | Path) and not _is_own(str(path), step):
+            where = f"{path}/**" if Path(path).is_dir() else str(path)
+            found[where] = f"{ast.unparse(call.func)}()"
+    return "".join(
+        f"nbckpt: step {step.name}: {call} opens its file unseen, and a change of it will "
+        f"go unnoticed. Name it: %%step {step.name} --reads {path}\n"
+        for path, call in found.items()
+        if glob(path)  # noqa: PTH207 - from the working folder, or anywhere
+    )
+
+
+def _reading(statements: list[ast.stmt], names: Names) -> list[ast.Call]:
+    """Return the calls of native readers in code."""
     nodes = (node for statement in statements for node in ast.walk(statement))
-    for node in nodes:
-        if isinstance(node, ast.Call) and _reads_file(node, names, step.writes):
-            yield node.lineno, f"{ast.unparse(node.func)}()"
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    return [call for call in calls if READERS.fullmatch(names.dotted(call.func))]
 
 
-def _reads_file(call: ast.Call, names: Names, written: tuple[str, ...]) -> bool:
-    """Tell whether a call reads a file that the step does not write itself."""
-    if not READERS.fullmatch(names.dotted(call.func)) or is_memory(call.args, names):
-        return False
-    texts = [text_of(argument, names) or "" for argument in call.args[:2]]
-    path, mode = (*texts, "", "")[:2]
-    is_own = any(fnmatch(path, pattern) for pattern in written)
-    return "://" not in path and mode != "w" and not is_own
+def _is_own(path: str, step: Step) -> bool:
+    """Tell whether a step declares that it writes a file itself."""
+    return any(fnmatch(path, pattern) for pattern in step.writes)
+
+
+def _standing(namespace: dict[str, Any]) -> dict[str, str]:
+    """Return what the names of modules and of what comes from them stand for."""
+    found = {}
+    # A copy: another thread may bind a name meanwhile.
+    for name, value in namespace.copy().items():
+        if isinstance(value, ModuleType):
+            found[name] = value.__name__
+        elif isinstance(value, FunctionType | type):
+            found[name] = f"{str(value.__module__).partition('.')[0]}.{value.__name__}"
+    return found
+
+
+def _value(node: ast.expr, namespace: dict[str, Any]) -> Any:
+    """Return the value of a path that is put together of names and texts alone."""
+    if not all(isinstance(part, PLAIN) for part in ast.walk(node)):
+        return None
+    try:
+        return eval(compile(ast.Expression(node), "path", "eval"), namespace)  # noqa: S307 - no call
+    except Exception:
+        return None
