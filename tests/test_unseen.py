@@ -1,4 +1,4 @@
-"""Files that native code opens: told when a step has read them, and by whom."""
+"""Files that native code opens: told when a step has done so, with what to write."""
 
 from __future__ import annotations
 
@@ -58,6 +58,21 @@ def test_path_that_was_read_is_told_until_the_step_names_it(
 def test_what_is_no_file_or_its_own_is_not_told(notebook: Notebook, body: str) -> None:
     notebook.run("frame = pd.DataFrame({'n': [1]})")
     notebook.run(f"%%step load --writes own.parquet\n{body}")
+    assert notebook.told() == ""
+
+
+@pytest.mark.parametrize("given", ["'out.parquet'", "path='out.parquet'"])
+def test_path_that_was_written_is_told_until_the_step_names_it(
+    notebook: Notebook, given: str
+) -> None:
+    notebook.run("frame = pd.DataFrame({'n': [1]})")
+    notebook.run(f"%%step save\nframe.to_parquet({given})")
+    said = notebook.told()
+    assert said.startswith(
+        "nbckpt: step save: frame.to_parquet() opens its file unseen"
+    )
+    assert said.endswith("%%step save --writes out.parquet\n")
+    notebook.run(f"%%step save --writes out.parquet\nframe.to_parquet({given}); a = 1")
     assert notebook.told() == ""
 
 

@@ -1,4 +1,4 @@
-"""Files that a step reads where nobody sees it: in native code, which opens them itself."""
+"""Files that a step opens where nobody sees it: in native code, which does so itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ READERS = re.compile(
 )
 """By what the name stands for. Given a path, they or an engine of theirs open it themselves:
 no audit event tells of it."""
-
+WRITERS = re.compile(
+    r".*\.(to_(parquet|hdf|netcdf)|write_(parquet|csv|ipc|json|ndjson|avro|table|feather)"
+    r"|sink_\w+|imwrite)"
+)
+"""By their last names, since they are mostly methods."""
+PATHS = {"path", "source", "where", "file", "filename"}
 PLAIN = (
     ast.Constant, ast.Name, ast.Load, ast.JoinedStr, ast.FormattedValue, ast.BinOp, ast.Div,
     ast.Add,
@@ -56,7 +61,7 @@ def unseen(
     """
     if step.reads:
         return
-    for call in _reading(statements, names):
+    for call in _calling(READERS, statements, names):
         texts = [text_of(argument, names) or "" for argument in call.args[:2]]
         path, mode = (*texts, "", "")[:2]
         is_elsewhere = is_memory(call.args, names) or "://" in path
@@ -81,27 +86,39 @@ def told(statements: list[ast.stmt], namespace: dict[str, Any], step: Step) -> s
     str
         A line for each file that is there and that the step's line does not name.
     """
-    if step.reads:
-        return ""
-    found = {}
-    for call in _reading(statements, Names(_standing(namespace))):
-        path = _value(call.args[0], namespace) if call.args else None
-        if isinstance(path, str | Path) and not _is_own(str(path), step):
-            where = f"{path}/**" if Path(path).is_dir() else str(path)
-            found[where] = f"{ast.unparse(call.func)}()"
-    return "".join(
-        f"nbckpt: step {step.name}: {call} opens its file unseen, and a change of it will "
-        f"go unnoticed. Name it: %%step {step.name} --reads {path}\n"
-        for path, call in found.items()
-        if glob(path)  # noqa: PTH207 - from the working folder, or anywhere
-    )
+    names = Names(_standing(namespace))
+    lines = []
+    for pattern, declared, lost, option in (
+        (READERS, step.reads, "a change of it will go unnoticed", "reads"),
+        (WRITERS, step.writes, "nobody will look whether it is there", "writes"),
+    ):
+        calls = [] if declared else _calling(pattern, statements, names)
+        found = {path: call for call in calls for path in _paths(call, namespace)}
+        lines += [
+            f"nbckpt: step {step.name}: {ast.unparse(call.func)}() opens its file unseen, "
+            f"and {lost}. Name it: %%step {step.name} --{option} {path}\n"
+            for path, call in found.items()
+            if not _is_own(path, step)
+        ]
+    return "".join(lines)
 
 
-def _reading(statements: list[ast.stmt], names: Names) -> list[ast.Call]:
-    """Return the calls of native readers in code."""
+def _calling(
+    pattern: re.Pattern[str], statements: list[ast.stmt], names: Names
+) -> list[ast.Call]:
+    """Return the calls in code of what a pattern tells."""
     nodes = (node for statement in statements for node in ast.walk(statement))
     calls = (node for node in nodes if isinstance(node, ast.Call))
-    return [call for call in calls if READERS.fullmatch(names.dotted(call.func))]
+    return [call for call in calls if pattern.fullmatch(names.dotted(call.func))]
+
+
+def _paths(call: ast.Call, namespace: dict[str, Any]) -> list[str]:
+    """Return the file that a call is given, if it is there; all files of a folder."""
+    given = [*call.args[:2], *(k.value for k in call.keywords if k.arg in PATHS)]
+    values = (_value(node, namespace) for node in given)
+    paths = [value for value in values if isinstance(value, str | Path)]
+    there = [path for path in paths if glob(str(path))]  # noqa: PTH207 - from anywhere
+    return [f"{p}/**" if Path(p).is_dir() else str(p) for p in there[:1]]
 
 
 def _is_own(path: str, step: Step) -> bool:
