@@ -43,6 +43,9 @@ class ItemLoop(Generic[T]):
     times what it takes. An item in which an effect happened is written at once. What was
     written survives a loss of power once the loop ended or an effect followed.
 
+    What items printed that were done before a kill is not shown again: the output of the
+    step is that of its last attempt. A log of epochs belongs into a kept name or a file.
+
     Names in ``keep`` come back as of the last item written as done, with what shares
     objects with them, the random streams and the generators that the body names. So does
     plain data that the loop's own lines change, unless ``--ignore`` names it; where
