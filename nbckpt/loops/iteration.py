@@ -41,10 +41,8 @@ class ItemLoop(Generic[T]):
     the items since the last of ``every``. With ``keep`` items are written together with
     the names: those since the last save are lost, and the next save comes after nine
     times what it takes. An item in which an effect happened is written at once. What was
-    written survives a loss of power once the loop ended or an effect followed.
-
-    What items printed that were done before a kill is not shown again: the output of the
-    step is that of its last attempt. A log of epochs belongs into a kept name or a file.
+    written survives a loss of power once the loop ended or an effect followed. What items
+    printed before a kill is not shown again: a log belongs into a kept name or a file.
 
     Names in ``keep`` come back as of the last item written as done, with what shares
     objects with them, the random streams and the generators that the body names. So does
@@ -381,9 +379,8 @@ def _check(place: Place, every: int | None, on_error: str, name: str) -> None:
     if on_error not in {"stop", "continue"}:
         raise BadStep(f"step {step}: on_error={on_error!r}", "Give stop or continue")
     if name and not STEP_NAME.fullmatch(name):
-        raise BadStep(
-            f"step {step}: name={name!r} of a loop", "Use letters, digits and _ . -"
-        )
+        what = f"step {step}: name={name!r} of a loop"
+        raise BadStep(what, "Use letters, digits and _ . -")
 
 
 def _is_left_by(error: BaseException, left_at: tuple[Any, int] | None) -> bool:
