@@ -155,6 +155,16 @@ def test_evidence_of_one_attempt_is_not_in_the_next(notebook: Notebook) -> None:
     assert record.evidence.learned == {}
 
 
+def test_evidence_stands_as_it_was_when_it_was_given(notebook: Notebook) -> None:
+    notebook.run(
+        "%%step a\nfound = {'id': 1}\nnbckpt.evidence('reply', found)\n"
+        "found['client'] = object()\ndel found"
+    )
+    record = notebook.journal.step(notebook.session.run_id, "a")
+    assert record is not None
+    assert record.evidence.learned == {"reply": {"id": 1}}
+
+
 @pytest.mark.parametrize(
     "value", ["(1, 2)", "{1: 2}", "float('nan')", "b'x'", "[{()}]"]
 )

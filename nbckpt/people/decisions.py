@@ -9,7 +9,7 @@ from nbckpt import current, keys
 from nbckpt.credentials import Secrets, masked
 from nbckpt.errors import BadStep, CheckFailed, OwnFramesHidden
 from nbckpt.people import settling
-from nbckpt.records import DecisionRecord, Note, Unknown, dumps
+from nbckpt.records import DecisionRecord, Note, Unknown, dumps, loads
 from nbckpt.runs.persons import person
 from nbckpt.state import values
 
@@ -135,7 +135,8 @@ def evidence(name: str, value: Any) -> None:
             "environment",
             "Give an identifier instead",
         )
-    place.gathered.learned[name] = value
+    # As it is now: what the body does to it later was not looked at.
+    place.gathered.learned[name] = loads(dumps(value))
 
 
 def check(name: str, ok: object) -> None:
