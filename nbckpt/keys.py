@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 from nbckpt.errors import BadStep
 from nbckpt.records import canonical
@@ -17,6 +17,8 @@ STEP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 RUN_ID_LETTERS = 100
 """Pack files are named after their run, and a file name has 255 bytes at most."""
+SPELLED_BITS = 2048
+"""Python spells integers of 640 digits in any case, and refuses ever longer ones."""
 STEM_LETTERS = 80
 """What a run id takes of its notebook's name; the counter comes after it."""
 
@@ -40,6 +42,22 @@ def digest(*parts: bytes | str) -> str:
         total.update(len(data).to_bytes(8, "little"))
         total.update(data)
     return total.hexdigest()[:32]
+
+
+def is_huge(value: object) -> TypeGuard[int]:
+    """Tell whether a value is an integer so long that Python may refuse to spell it.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    bool
+        ``repr``, ``str`` and JSON raise ``ValueError`` for such a one.
+    """
+    return isinstance(value, int) and value.bit_length() > SPELLED_BITS
 
 
 def link(before: str, line: dict[str, Any]) -> str:

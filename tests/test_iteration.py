@@ -170,7 +170,8 @@ def test_item_that_has_no_lasting_content_needs_a_key(notebook: Notebook) -> Non
 
 
 @pytest.mark.parametrize(
-    "key", ["(n, 'a')", "n / 2", "numpy.int64(n)", "pathlib.Path(str(n))"]
+    "key",
+    ["(n, 'a')", "n / 2", "numpy.int64(n)", "pathlib.Path(str(n))", "n + 9**9999"],
 )
 def test_key_of_any_kind_that_lasts_tells_items_apart(
     notebook: Notebook, key: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,6 +43,11 @@ class Client:
 class Order:
     id: int
     amount: Decimal
+
+
+@dataclass
+class Unset:
+    id: int = field(init=False)
 
 
 class Colour(enum.Enum):
@@ -170,6 +175,15 @@ def test_order_of_dicts_and_sets_changes_nothing(
 )  # fmt: skip
 def test_types_count(one: Any, two: Any) -> None:
     assert spelled(one, NOTHING) != spelled(two, NOTHING)
+
+
+def test_integer_that_python_does_not_spell_counts() -> None:
+    one, two = (read("lambda key: send(n)", n=9**power) for power in (9998, 9999))
+    assert differing(one, two) == ["n"]
+
+
+def test_field_that_was_never_set_is_no_data() -> None:
+    assert spelled(Unset(), NOTHING) == "Unset []"
 
 
 def test_value_inside_itself_is_not_read() -> None:

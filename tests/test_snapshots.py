@@ -169,6 +169,12 @@ gen = (i for i in range(3)); handle = open('/etc/hostname')
 """  # noqa: E501 - one namespace of everything
 
 
+def test_integer_that_python_does_not_spell_is_a_value_like_others() -> None:
+    before = take({"n": 9**9998}, {})
+    assert changes(before, take({"n": 9**9999}, {}, before)).names == ["n"]
+    assert changes(before, take({"n": 9**9998}, {}, before)).names == []
+
+
 def test_nothing_changed_means_no_changes() -> None:
     namespace = space(STILL)
     try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from nbckpt.codecs import Canonical
 from nbckpt.credentials import Secrets
 from nbckpt.errors import BadStep
-from nbckpt.keys import digest
+from nbckpt.keys import digest, is_huge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -269,7 +269,7 @@ def spelled(value: Any, hidden: Secrets, depth: int = 0) -> str:
     if isinstance(value, str):
         return repr(hidden.split(value) or str(value))
     if isinstance(value, SPELLED):
-        return f"{kind} {value!r}"
+        return f"{kind} {hex(value)}" if is_huge(value) else f"{kind} {value!r}"
     return f"{kind} {_spelled_parts(value, hidden, depth + 1)}"
 
 
@@ -289,7 +289,8 @@ def _fields(value: Any) -> dict[str, Any]:
     if isinstance(value, DEFINITIONS) or callable(value):
         raise NotPlain
     if dataclasses.is_dataclass(value):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        names = (field.name for field in dataclasses.fields(value))
+        return {name: getattr(value, name) for name in names if hasattr(value, name)}
     fields = getattr(value, "__dict__", None)
     if not fields:
         raise NotPlain

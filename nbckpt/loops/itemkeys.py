@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nbckpt.codecs import Canonical
 from nbckpt.errors import BadStep
+from nbckpt.keys import is_huge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -89,7 +90,7 @@ class Source(Generic[T]):
         key = item if self._key is None else self._key(item)
         if self._key is not None and key is None:
             raise self._bad("key gave None", "Let it return what tells an item apart")
-        is_plain = isinstance(key, str | Integral) and not isinstance(key, bool)
+        is_plain = _is_plain(key)
         text = self._hidden.mask(str(key)) if is_plain else self._digest(key)
         if text in seen:
             told = repr(text) if is_plain else self._hidden.mask(repr(key))
@@ -129,6 +130,12 @@ class Source(Generic[T]):
     def _bad(self, what: str, remedy: str) -> BadStep:
         """Return the error for items that can't be told apart."""
         return BadStep(f"step {self._place.step.name}: {what}", remedy)
+
+
+def _is_plain(key: object) -> bool:
+    """Tell whether a key is its own text: a text, or an integer that Python spells."""
+    is_number = isinstance(key, Integral) and not isinstance(key, bool)
+    return isinstance(key, str) or (is_number and not is_huge(key))
 
 
 def _length(iterable: object) -> int | None:

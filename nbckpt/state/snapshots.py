@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 from nbckpt.codecs import Encoded, Encoder, Refusal
+from nbckpt.keys import is_huge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -232,9 +233,8 @@ def _part(
 
 def _is_atom(value: Any) -> bool:
     """Tell whether a value is small, constant and alone."""
-    return type(value) in ATOMS and not (
-        isinstance(value, (str, bytes)) and len(value) > ATOM_BYTES
-    )
+    is_long = isinstance(value, (str, bytes)) and len(value) > ATOM_BYTES
+    return type(value) in ATOMS and not (is_long or is_huge(value))
 
 
 def _shared_memory(parts: dict[str, Part]) -> frozenset[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nbckpt.codecs import SecretEncoder, Target, decode
 from nbckpt.credentials import Secrets
 from nbckpt.errors import ValueRefused
+from nbckpt.keys import is_huge
 from nbckpt.records import dumps, loads
 
 if TYPE_CHECKING:
@@ -31,11 +32,11 @@ def is_json(value: object) -> bool:
     Returns
     -------
     bool
-        Tuples, subclasses of the plain types, not-a-number and keys other than text
-        do not.
+        Tuples, subclasses of the plain types, not-a-number, huge integers and keys other
+        than text do not.
     """
     if value is None or type(value) in {str, int, bool}:
-        return True
+        return not is_huge(value)
     if type(value) is float:
         return math.isfinite(value)
     if type(value) is list:
