@@ -313,6 +313,11 @@ def test_command_gets_the_text_and_what_it_is_about(tmp_path: Path) -> None:
     assert lines == []
 
 
+def test_text_that_can_not_be_encoded_stops_no_alert() -> None:
+    report = {**REPORT, "text": "no file \udcff"}
+    assert channels("cat", "", print).deliver(report)
+
+
 def test_url_gets_the_report_as_json() -> None:
     service = Receiver()
     assert channels("", f"{service.base}/hook", print).deliver(REPORT)

@@ -77,10 +77,9 @@ class Channels:
         try:
             done = subprocess.run(  # noqa: S603 - the user's own command
                 self.command,
-                input=report["text"] + "\n",
+                input=f"{report['text']}\n".encode("utf-8", "replace"),
                 env={**os.environ, **told},
                 stdout=subprocess.DEVNULL,
-                text=True,
                 timeout=COMMAND_SECONDS,
                 check=False,
             )
