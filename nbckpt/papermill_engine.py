@@ -17,6 +17,7 @@ from papermill.iorw import papermill_io
 from papermill.log import logger
 
 from nbckpt.credentials import masked
+from nbckpt.keys import digest
 from nbckpt.runs.identity import SESSION
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 NAMED = {"start_timeout": "startup_timeout", "execution_timeout": "timeout"}
 """What papermill calls otherwise than nbclient."""
+LETTERS = 500
+"""Of a parameter's text that a kernel is told."""
 
 
 class NbckptEngine(NBClientEngine):  # type: ignore[misc] # papermill has no types
@@ -129,5 +132,11 @@ def _folder() -> Path:
 
 
 def _given(parameters: Mapping[str, Any]) -> str:
-    """Return the texts of all parameters as JSON, without credentials."""
-    return json.dumps({name: masked(repr(v)) for name, v in parameters.items()})
+    """Return the texts of all parameters as JSON, without credentials.
+
+    Of a long one its digest: the kernel is told in its environment, which has limits.
+    """
+    texts = {name: masked(repr(value)) for name, value in parameters.items()}
+    return json.dumps(
+        {n: text if len(text) <= LETTERS else digest(text) for n, text in texts.items()}
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -133,6 +135,13 @@ def test_credential_among_the_parameters_is_not_told_to_the_kernel(
     monkeypatch.setenv("SHOP_TOKEN", "tok-4711-secret")
     told = json.loads(_given({"n": 5, "TOKEN": "tok-4711-secret"}))
     assert told == {"n": "5", "TOKEN": "'$SHOP_TOKEN'"}
+
+
+def test_long_parameter_is_told_to_the_kernel_in_short() -> None:
+    one, two = (_given({"ids": [*range(n, 40_000)]}) for n in (0, 1))
+    assert one != two
+    done = subprocess.run(["true"], env={**os.environ, "P": one}, check=False)
+    assert done.returncode == 0
 
 
 def test_input_is_told_from_where_papermill_was_called_not_from_its_cwd_option(
