@@ -162,6 +162,14 @@ def test_entry_that_leads_elsewhere_is_refused(tmp_path: Path, entry: str) -> No
     assert "which no run has" in refused(path, tmp_path)
 
 
+def test_head_deeper_than_any_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr(HEAD, b"[" * 99_999)
+        file.writestr(RECORDS, b"")
+    assert "no archive" in refused(path, tmp_path)
+
+
 def test_compressed_entry_is_refused_unread(tmp_path: Path) -> None:
     path = archive(tmp_path / "file")
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as file:
@@ -200,8 +208,21 @@ def change_a_byte(data: bytes) -> bytes:
         lambda data: data[:-30],
         change_a_byte,
         lambda data: data.replace(b'"format":1', b'"format":}', 1),
+        lambda data: data[:29] + b"\xff" + data[30:],
+        lambda data: data.replace(b"PK\x01\x02\x14\x03\x14", b"PK\x01\x02\x14\x03\xff"),
+        lambda data: data[:-6] + b"\xff" + data[-5:],
     ],
-    ids=["empty", "only a mark", "half", "no end", "one byte", "no json"],
+    ids=[
+        "empty",
+        "only a mark",
+        "half",
+        "no end",
+        "one byte",
+        "no json",
+        "far name",
+        "far version",
+        "far directory",
+    ],
 )
 def test_damaged_file_is_refused(
     tmp_path: Path, spoil: Callable[[bytes], bytes]

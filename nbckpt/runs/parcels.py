@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import re
 import zipfile
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ OF_STORE = {"store", "current"}
 """Records of a store as a whole."""
 PIECE = 1 << 20
 DOTS = {"", ".", ".."}
+UNREADABLE = (zipfile.BadZipFile, EOFError, NotImplementedError, RecursionError)
+"""What is raised at a file that somebody damaged, or made up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,11 @@ def opened(path: Path) -> Iterator[tuple[Parcel, zipfile.ZipFile]]:
     try:
         with zipfile.ZipFile(path) as file:
             yield _read(file, path), file
-    except zipfile.BadZipFile:
+    except UNREADABLE:
+        _refuse(path, "it is no archive of a run, or damaged")
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # it names a place before its own beginning
+            raise
         _refuse(path, "it is no archive of a run, or damaged")
 
 
