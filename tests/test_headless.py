@@ -145,6 +145,9 @@ def holder(notebook: Path) -> Lease | None:
         ("'3'", "3"),
         ("NaN", "NaN"),
         ("Infinity", "Infinity"),
+        ("[1e999]", "[1e999]"),
+        (f"0x{'f' * 5000}", f"0x{'f' * 5000}"),
+        ("[" * 9999, "[" * 9999),
         ("", ""),
         ("it's", "it's"),
     ],
@@ -224,6 +227,14 @@ def test_error_of_a_notebook_steers_no_terminal(
 def test_notebook_without_code_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadNotebook, match="no code"):
         document.make_copy(a_notebook(tmp_path, "  \n"), {})
+
+
+def test_half_of_a_pair_of_surrogates_is_saved_as_it_was(tmp_path: Path) -> None:
+    path = a_notebook(tmp_path, "x = 1  # HALF")
+    path.write_text(path.read_text().replace("HALF", r"\ud83d"))
+    whole = document.make_copy(path, {})
+    document.save(whole, tmp_path / "out.ipynb")
+    assert document.make_copy(tmp_path / "out.ipynb", {}) == whole
 
 
 def test_notebook_that_can_not_be_saved_leaves_the_one_before(

@@ -8,6 +8,7 @@ import json
 import keyword
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nbckpt.errors import BadNotebook, BadStep
@@ -34,26 +35,19 @@ def parse_value(text: str) -> Any:
     Returns
     -------
     object
-        A Python literal or a JSON value; any other text is itself.
+        A Python literal or a JSON value, if its ``repr`` is a literal of it; any other
+        text is itself.
 
     Examples
     --------
     >>> parse_value("3"), parse_value("true"), parse_value("2026-11-29")
     (3, True, '2026-11-29')
     """
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        pass
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except ValueError:
-        return text
-
-
-def _refuse(name: str) -> None:
-    """Refuse what JSON has no word for: it would be no Python either."""
-    raise ValueError(name)
+    for read in (ast.literal_eval, json.loads):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            # Infinity is spelled by a name, and huge integers are not spelled at all.
+            return ast.literal_eval(repr(read(text)))
+    return text
 
 
 def parameter_source(parameters: dict[str, str]) -> str:
@@ -172,7 +166,8 @@ def save(document: Any, path: Path) -> None:
     text = write(document)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with scratch.open("w", encoding="utf-8") as file:
+        # Half of a pair of surrogates, which only an escape of JSON can hold, stays one.
+        with scratch.open("w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{text}\n")
             file.flush()
             os.fsync(file.fileno())
