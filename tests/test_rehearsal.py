@@ -458,6 +458,21 @@ def test_copy_leaves_stores_out_and_follows_no_link_back(tmp_path: Path) -> None
     assert (other / "far.txt").read_text() == "real"
 
 
+def test_link_to_a_folder_that_holds_it_is_left_out(tmp_path: Path) -> None:
+    home, root = tmp_path / "home", tmp_path / "root"
+    for folder in (home / "a", home / "b", root):
+        folder.mkdir(parents=True)
+    (home / "a" / "up").symlink_to(home)
+    (home / "a" / "beside").symlink_to(home / "b")
+    (home / "b" / "beside").symlink_to(home / "a")
+    (home / "b" / "itself").symlink_to("itself")
+    scratch.Scratch(a_notebook(home, LOAD), root, 0.0, big=False)
+    assert [*map(str, sorted((root / "first").rglob("*")))] == [
+        str(root / "first" / name)
+        for name in ("a", "a/beside", "b", "b/beside", "nb.ipynb")
+    ]
+
+
 def test_folders_that_are_made_again_are_left_out(tmp_path: Path) -> None:
     home, root = tmp_path / "home", tmp_path / "root"
     for name in (".git", ".venv", "node_modules", "__pycache__", "kept"):
@@ -522,12 +537,14 @@ def test_large_folder_is_copied_only_when_asked_for(
     monkeypatch.setattr(scratch, "LIMIT", 2000)
     (tmp_path / "one").mkdir()
     scratch.Scratch(notebook, tmp_path / "one", 0.0, big=False)
-    (home / "big.bin").write_bytes(b"x" * 5000)
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "big.bin").write_bytes(b"x" * 5000)
+    (home / "data").symlink_to(tmp_path / "far")
     with pytest.raises(BadStep, match="--big"):
         scratch.Scratch(notebook, tmp_path / "two", 0.0, big=False)
     (tmp_path / "two").mkdir()
     scratch.Scratch(notebook, tmp_path / "two", 0.0, big=True)
-    assert (tmp_path / "two" / "first" / "big.bin").exists()
+    assert (tmp_path / "two" / "first" / "data" / "big.bin").exists()
 
 
 def test_kill_before_the_record_stands_in_a_check_and_changes_no_code(

@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbckpt import keys, sightings
@@ -26,7 +27,6 @@ from nbckpt.verbs.settle.marks import rerun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from nbckpt.records import Event
 
@@ -98,7 +98,10 @@ class Scratch:
             )
         # What links lead to is copied, so that nothing is written through them.
         shutil.copytree(
-            notebook.parent, self._first, ignore=LEFT_OUT, ignore_dangling_symlinks=True
+            notebook.parent,
+            self._first,
+            ignore=_left_out,
+            ignore_dangling_symlinks=True,
         )
         start = find_start(read_sources(notebook))
         self._store = self._work / start.store if start.store else root / "store"
@@ -196,10 +199,18 @@ class Scratch:
                 yield "/".join(parts), (keys.digest(data), len(data))
 
 
+def _left_out(place: str, names: list[str]) -> set[str]:
+    """Return what is not copied; a link to a folder that holds it would have no end."""
+    above = {folder.resolve() for folder in (Path(place), *Path(place).parents)}
+    links = (Path(place, name) for name in names if Path(place, name).is_symlink())
+    back = {link.name for link in links if Path(os.path.realpath(link)) in above}
+    return LEFT_OUT(place, names) | back
+
+
 def _sizes(folder: Path) -> Iterator[int]:
     """Yield the size of each file that would be copied."""
-    for place, folders, names in os.walk(folder):
-        left = LEFT_OUT(place, [*folders, *names])
+    for place, folders, names in os.walk(folder, followlinks=True):
+        left = _left_out(place, [*folders, *names])
         folders[:] = [name for name in folders if name not in left]
         paths = (os.path.join(place, name) for name in names if name not in left)  # noqa: PTH118
         yield from (os.path.getsize(path) for path in paths if os.path.isfile(path))  # noqa: PTH113, PTH202
