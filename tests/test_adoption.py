@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbckpt.errors import StopForHuman
+from nbckpt.errors import StopForHuman, StoreDamaged
 from nbckpt.records import (
     EffectRecord,
     EffectState,
@@ -154,6 +154,16 @@ def test_effect_that_failed_stops_nobody(shop: Shop) -> None:
     shop.pay(EffectState.FAILED)
     shop.former.unlink()
     assert shop.resume() == "Untitled-1"
+
+
+def test_damaged_run_of_a_notebook_that_is_there_stops_no_other(shop: Shop) -> None:
+    shop.open("bills")
+    shop.store.transact(lambda tx: tx._cache.set("run/bills-1", bytes(64)))
+    with pytest.raises(StoreDamaged):
+        shop.resume()
+    (shop.folder / "bills.ipynb").touch()
+    adoption.adopt(shop.store, "notebook", "", a_plan("load"))
+    assert shop.resume() == "orders-1"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbckpt.errors import StopForHuman
+from nbckpt.errors import StopForHuman, StoreDamaged
 from nbckpt.records import EffectRecord, PlanRecord, RunRecord, RunState
 from nbckpt.runs.opening import UNNAMED, rename
 
@@ -69,12 +69,23 @@ def _candidates(
 ) -> Iterator[RunRecord]:
     """Yield the runs that are nobody's any more and have these steps."""
     for key in transaction.keys("current/"):
-        run_id = transaction.get(key)["run_id"]
-        run = RunRecord.from_json(transaction.get(f"run/{run_id}"))
         name = key.removeprefix("current/")
+        try:
+            run_id = transaction.get(key)["run_id"]
+            run = RunRecord.from_json(transaction.get(f"run/{run_id}"))
+        except StoreDamaged:
+            if not _is_anothers(name, notebook):
+                raise
+            continue  # that one stops at it
         is_former = bool(notebook) and _is_gone(run, name, Path(notebook))
         if (name == UNNAMED or is_former) and _has_steps(transaction, run, steps):
             yield run
+
+
+def _is_anothers(name: str, notebook: str) -> bool:
+    """Tell whether a name is that of another notebook, which is there."""
+    is_beside = (Path(notebook).parent / f"{name}.ipynb").exists()
+    return name != UNNAMED and (is_beside or not notebook)
 
 
 def _is_gone(run: RunRecord, name: str, notebook: Path) -> bool:
