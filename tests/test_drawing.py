@@ -152,3 +152,8 @@ def test_bar_is_shown_while_rows_are_taken_and_gone_afterwards(
 def test_json_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     told = answered(monkeypatch, as_json=True)
     assert told == '{\n  "schema_version": 1,\n  "run": "etl-1"\n}\n'
+
+
+def test_closed_output_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert not drawing.is_drawn()

@@ -65,8 +65,9 @@ def is_drawn() -> bool:
     """
     told = os.environ.get
     is_plain = told("NO_COLOR") or told("CI") or told("TERM") in {None, "", "dumb"}
-    encoding = sys.stdout.encoding or ""
-    return sys.stdout.isatty() and not is_plain and "utf" in encoding.lower()
+    # Closed by whoever started us, there is none.
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    return "utf" in encoding.lower() and not is_plain and sys.stdout.isatty()
 
 
 def tracked(rows: Sequence[T]) -> Iterable[T]:
