@@ -21,6 +21,7 @@ from nbckpt.runs.history import Reader
 from nbckpt.runs.processes import this_process
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
+from nbckpt.verbs.settle import resolving
 from nbckpt.verbs.settle.resolving import Said, read_said, read_value, resolve
 
 if TYPE_CHECKING:
@@ -70,6 +71,17 @@ def test_answer_is_recorded_with_who_when_and_why(store: Store) -> None:
     assert (line.kind, line.reason) == ("resolved", "seen")
     assert line.detail["key"] == "charge.pay-1"
     assert line.detail["said"] == "done"
+
+
+@pytest.mark.parametrize("word", ["done", "redo"])
+def test_word_about_an_effect_that_was_found_done_meanwhile_is_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch, word: Any
+) -> None:
+    found = an_effect(state=EffectState.DONE, how="found", value="ch_7")
+    monkeypatch.setattr(resolving, "person", lambda: put(store, found) or "me")
+    with pytest.raises(AlreadySettled, match="settled meanwhile"):
+        resolve(store, RUN, "pay", Said(word, "ch_1"))
+    assert Reader(store).effects("r-1", "charge") == [found]
 
 
 def test_effect_is_named_by_its_key_where_its_name_is_not_enough(store: Store) -> None:

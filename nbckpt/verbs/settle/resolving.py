@@ -35,7 +35,7 @@ class Said:
     """The outcome, as JSON or plain text; None: none, or the recorded one."""
     why: str = ""
     seen: EffectRecord | None = None
-    """The effect as it was when it was said; None: however it is."""
+    """The effect as it was when it was said; None: as `resolve` finds it."""
 
 
 def read_said(done: str | None, *, not_done: bool, redo: bool, why: str = "") -> Said:
@@ -109,7 +109,7 @@ def resolve(store: Store, run: RunRecord, effect: str, said: Said) -> str:
 
     def change(transaction: Transaction) -> EffectRecord:
         now = revived(EffectRecord, transaction.get(path))
-        _check_seen(now, said.seen)
+        _check_seen(now, said.seen or found)
         _check_not_done(now, said)
         new = _answered(now, said, answer)
         transaction.put(path, new.to_json())
@@ -133,9 +133,9 @@ def _event(was: EffectRecord, new: EffectRecord, answer: Answer) -> Event:
     return Event(answer.at, "resolved", was.step, answer.why, detail=detail)
 
 
-def _check_seen(effect: EffectRecord, seen: EffectRecord | None) -> None:
+def _check_seen(effect: EffectRecord, seen: EffectRecord) -> None:
     """Refuse a word about an effect that somebody else settled meanwhile."""
-    if seen in (None, effect):
+    if seen == effect:
         return
     answer = effect.answer
     said = f": {answer.word}, said by {answer.who}" if answer else ""
