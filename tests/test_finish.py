@@ -379,7 +379,7 @@ def test_finished_run_takes_no_write_of_any_kind(notebook: Notebook) -> None:
     assert isinstance(error, Fenced)
     assert "finished and archived" in str(error)
     with pytest.raises(StopForHuman, match="archived"):
-        set_mark(other, RUN, "load", Mark(rerun="me"))
+        set_mark(other, RUN, "load", lambda _: Mark(rerun="me"))
     with pytest.raises(StopForHuman, match="archived"):
         Leases(other).hold(RUN, "replace")
     with pytest.raises(StopForHuman, match="archived"):

@@ -268,13 +268,13 @@ def test_changed_plan_keeps_the_names_of_the_one_before(bench: Bench) -> None:
 def test_completion_takes_the_wish_for_a_rerun_back_and_keeps_the_rest(
     bench: Bench,
 ) -> None:
-    set_mark(bench.store, "r-1", "a", Mark(("c",), "me"))
+    set_mark(bench.store, "r-1", "a", lambda _: Mark(("c",), "me"))
     bench.complete("a", "p1")
     assert bench.journal.mark("r-1", "a") == Mark(("c",), "")
 
 
 def test_failure_keeps_the_wish_for_a_rerun(bench: Bench) -> None:
-    set_mark(bench.store, "r-1", "a", Mark((), "me"))
+    set_mark(bench.store, "r-1", "a", lambda _: Mark((), "me"))
     bench.start()
     bench.journal.fail("a", StepState.FAILED, "x")
     assert bench.journal.mark("r-1", "a").rerun == "me"

@@ -153,7 +153,7 @@ def test_archived_run_takes_no_line_and_no_mark(store: Store) -> None:
     with pytest.raises(StopForHuman, match=r"r-1 is finished and archived.*--fresh"):
         store.transact(change)
     with pytest.raises(StopForHuman, match="archived"):
-        set_mark(store, "r-1", "a", Mark(rerun="me"))
+        set_mark(store, "r-1", "a", lambda _: Mark(rerun="me"))
     with pytest.raises(StopForHuman, match="archived"):
         store.transact(lambda tx: lines.close(tx, "r-1"))
     assert store.get("step/r-1/a") is None

@@ -202,7 +202,7 @@ def test_rerun_that_a_person_asked_for_happens_once(notebook: Notebook) -> None:
     notebook.run("runs = []")
     notebook.run(counted("x = 1"))
     store, run_id = notebook.session.store, notebook.session.run_id
-    set_mark(store, run_id, "a", Mark(rerun="asked on Monday"))
+    set_mark(store, run_id, "a", lambda _: Mark(rerun="asked on Monday"))
     notebook.run(counted("x = 1"))
     assert notebook.reason("a") == "asked for: asked on Monday"
     notebook.run(counted("x = 1"))
@@ -242,7 +242,10 @@ def test_step_that_must_not_be_redone_stops_for_a_person(notebook: Notebook) -> 
     assert notebook.names["runs"] == [1]
     assert attempt(notebook) == before
     set_mark(
-        notebook.session.store, notebook.session.run_id, "a", Mark(rerun="I looked")
+        notebook.session.store,
+        notebook.session.run_id,
+        "a",
+        lambda _: Mark(rerun="I looked"),
     )
     notebook.run(counted("x = 1", "--stop-on-redo"))
     assert notebook.names["runs"] == [1, 1]

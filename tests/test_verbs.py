@@ -319,7 +319,7 @@ def test_completed_step_that_runs_again_is_stale_and_says_why(
     lab: Lab, mark: Mark, changes: dict[str, Any], reason: str
 ) -> None:
     lab.complete("load", **changes)
-    set_mark(lab.store, lab.run.run_id, "load", mark)
+    set_mark(lab.store, lab.run.run_id, "load", lambda _: mark)
     step = lab.status()["steps"][0]
     assert step["runs_again"] == reason
     assert step["state"] == ("stale" if reason else "completed")
@@ -612,7 +612,7 @@ def test_rerun_and_after_marks_all_that_follow_and_is_in_the_history(lab: Lab) -
 
 
 def test_rerun_keeps_what_was_accepted(lab: Lab) -> None:
-    set_mark(lab.store, lab.run.run_id, "load", Mark(accepted=("c1",)))
+    set_mark(lab.store, lab.run.run_id, "load", lambda _: Mark(accepted=("c1",)))
     marks.rerun(lab.store, lab.run, "load")
     assert Reader(lab.store).mark(lab.run.run_id, "load").accepted == ("c1",)
 
@@ -630,12 +630,32 @@ def test_accept_without_notebook_asks_for_it(lab: Lab) -> None:
 
 def test_accept_keeps_an_asked_rerun_and_counts_once(lab: Lab, tmp_path: Path) -> None:
     lab.complete("load")
-    set_mark(lab.store, lab.run.run_id, "load", Mark(rerun="me"))
+    set_mark(lab.store, lab.run.run_id, "load", lambda _: Mark(rerun="me"))
     notebook = a_notebook(tmp_path, "%%step load\nx = 2")
     assert "unchanged" in marks.accept(lab.store, lab.run, "load", notebook)
     assert "nothing to do" in marks.accept(lab.store, lab.run, "load", notebook)
     mark = lab.reader.mark(lab.run.run_id, "load")
     assert (mark.rerun, len(mark.accepted)) == ("me", 1)
+
+
+def test_rerun_that_is_asked_for_while_code_is_accepted_stands(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def between(*given: Any) -> None:
+        marks.rerun(lab.store, lab.run, "load")
+        set_mark(*given)
+
+    lab.complete("load")
+    monkeypatch.setattr(marks, "set_mark", between)
+    marks.accept(lab.store, lab.run, "load", a_notebook(tmp_path, "%%step load\nx = 2"))
+    mark = lab.reader.mark(lab.run.run_id, "load")
+    assert (bool(mark.rerun), len(mark.accepted)) == (True, 1)
+
+
+def test_rerun_names_the_run_that_it_marked(lab: Lab) -> None:
+    run = replace(lab.run, notebook="my etl.ipynb")
+    said = marks.rerun(lab.store, run, "load")
+    assert said.endswith(f"Then: nbckpt run 'my etl.ipynb' --run-id {run.run_id}")
 
 
 # plan: predictions agree with what a run does

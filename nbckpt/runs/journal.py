@@ -293,7 +293,9 @@ def _summary(record: dict[str, Any]) -> dict[str, Any]:
     return {key: record[key] for key in kept}
 
 
-def set_mark(store: Store, run_id: str, step: str, mark: Mark) -> None:
+def set_mark(
+    store: Store, run_id: str, step: str, said: Callable[[Mark], Mark]
+) -> None:
     """Record what a person says of a step.
 
     Parameters
@@ -302,8 +304,8 @@ def set_mark(store: Store, run_id: str, step: str, mark: Mark) -> None:
         The user's own store.
     run_id, step : str
         The step.
-    mark : Mark
-        What is said; it replaces what was said before.
+    said : callable
+        Returns the mark that takes the place of the one that stands.
 
     Raises
     ------
@@ -313,6 +315,8 @@ def set_mark(store: Store, run_id: str, step: str, mark: Mark) -> None:
 
     def change(transaction: Transaction) -> None:
         lines.require_open(transaction, run_id)
-        transaction.put(f"mark/{run_id}/{step}", mark.to_json())
+        key = f"mark/{run_id}/{step}"
+        before = Mark.from_json(transaction.get(key) or {})
+        transaction.put(key, said(before).to_json())
 
     store.transact(change)

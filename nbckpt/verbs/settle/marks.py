@@ -17,6 +17,7 @@ from nbckpt.runs.persons import said_by
 from nbckpt.source.cells import parse_body, read_sources
 from nbckpt.verbs.finding.opening import require_step, step_names
 from nbckpt.verbs.prepare.planning import notebook_of
+from nbckpt.verbs.standing.waiting import resume_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,12 +55,11 @@ def rerun(store: Store, run: RunRecord, step: str, *, and_after: bool = False) -
     names = step_names(reader, run.run_id)
     steps = names[names.index(step) :] if and_after else [step]
     _ask_again(store, run.run_id, steps)
-    then = f"nbckpt run {run.notebook}" if run.notebook else "run the notebook"
     if len(steps) == 1:
         said = f"step {step} of run {run.run_id} runs again next time"
     else:
         said = f"steps {', '.join(steps)} of run {run.run_id} run again next time"
-    return f"{said}. Then: {then}"
+    return f"{said}. Then: {resume_command(run)}"
 
 
 def _ask_again(store: Store, run_id: str, steps: list[str]) -> None:
@@ -112,13 +112,13 @@ def accept(
             "Run the notebook first",
         )
     code = _code_now(reader, run, step, notebook)
-    mark = reader.mark(run.run_id, step)
-    if code == record.fingerprint.code or code in mark.accepted:
+    if code in {record.fingerprint.code, *reader.mark(run.run_id, step).accepted}:
         return (
             f"step {step}: its code is as recorded or accepted already; nothing to do"
         )
-    accepted = replace(mark, accepted=(*mark.accepted, code))
-    set_mark(store, run.run_id, step, accepted)
+    set_mark(
+        store, run.run_id, step, lambda m: replace(m, accepted=(*m.accepted, code))
+    )
     return f"step {step} of run {run.run_id}: its code as it is now counts as unchanged"
 
 
