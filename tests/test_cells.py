@@ -165,7 +165,7 @@ def test_file_that_is_missing_is_refused(tmp_path: Path, name: str) -> None:
         read_sources(tmp_path / name)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 99_999], ids=str.__len__)
 def test_file_that_is_no_notebook_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "nb.ipynb"
     path.write_text(text)

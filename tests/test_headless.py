@@ -37,6 +37,7 @@ from nbckpt.runs.journal import Journal
 from nbckpt.runs.leases import Leases
 from nbckpt.runs.opening import open_run
 from nbckpt.runs.processes import this_process
+from nbckpt.source.cells import read_cells
 from nbckpt.store import Store
 from nbckpt.trust import load_secret
 from nbckpt.verbs.finding.opening import changing, looking
@@ -227,6 +228,17 @@ def test_error_of_a_notebook_steers_no_terminal(
 def test_notebook_without_code_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadNotebook, match="no code"):
         document.make_copy(a_notebook(tmp_path, "  \n"), {})
+
+
+def test_metadata_may_be_null(tmp_path: Path) -> None:
+    path = a_notebook(tmp_path, "x = 1", kernelspec=None)
+    path.write_text(
+        path.read_text().replace('"metadata": {}', '"metadata": {"tags": null}')
+    )
+    whole = document.make_copy(path, {"y": "2"})
+    assert [cell.source for cell in whole.cells] == ["# Parameters\ny = 2", "x = 1"]
+    assert [cell.tags for cell in read_cells(path)] == [()]
+    assert loop.kernel_name(whole, print) == "python3"
 
 
 def test_half_of_a_pair_of_surrogates_is_saved_as_it_was(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def _inject(document: Any, source: str) -> None:
 
 def _tags(cell: Any) -> list[str]:
     """Return the tags of a cell."""
-    return list(cell.metadata.get("tags", ()))
+    return list(cell.metadata.get("tags") or ())
 
 
 def save(document: Any, path: Path) -> None:

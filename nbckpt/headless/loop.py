@@ -206,7 +206,7 @@ def kernel_name(document: Any, warn: Say) -> str:
     from jupyter_client.kernelspec import KernelSpecManager
 
     specs: Any = KernelSpecManager()
-    wanted = document.metadata.get("kernelspec", {})
+    wanted = document.metadata.get("kernelspec") or {}
     name = str(wanted.get("name") or "python3")
     if name in specs.find_kernel_specs():
         return name

@@ -141,7 +141,7 @@ def _differences(first: Any, second: Any) -> list[str]:
 
 def is_ignored(cell: Any) -> bool:
     """Tell whether nbval is told to ignore a cell's output."""
-    return IGNORED in cell.metadata.get("tags", ()) or IGNORED_WORD in cell.source
+    return IGNORED in (cell.metadata.get("tags") or ()) or IGNORED_WORD in cell.source
 
 
 def comparable(outputs: list[Any]) -> list[str]:

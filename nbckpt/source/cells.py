@@ -120,14 +120,16 @@ def _cells_of_today(path: Path) -> list[Cell] | None:
     try:
         document = json.loads(path.read_bytes())
         return _code(document["cells"]) if document["nbformat"] == CURRENT else None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (
+        OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError,
+    ):  # fmt: skip
         return None  # nbformat says what is wrong with it
 
 
 def _code(cells: list[Any]) -> list[Cell]:
     """Return the code cells among the cells of a notebook."""
     return [
-        Cell("".join(cell["source"]), tuple(cell["metadata"].get("tags", ())))
+        Cell("".join(cell["source"]), tuple(cell["metadata"].get("tags") or ()))
         for cell in cells
         if cell["cell_type"] == "code"
     ]

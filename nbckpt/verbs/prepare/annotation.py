@@ -145,7 +145,7 @@ def _cell(raw: dict[str, Any]) -> Cell:
     """Return a cell of the file."""
     source = raw.get("source", "")
     text = source if isinstance(source, str) else "".join(source)
-    tags = tuple(raw.get("metadata", {}).get("tags", ()))
+    tags = tuple(raw.get("metadata", {}).get("tags") or ())
     return Cell(str(raw.get("cell_type")), text, tags=tags)
 
 
