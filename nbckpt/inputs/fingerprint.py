@@ -368,7 +368,7 @@ def _digest(value: Any, namespace: Namespace) -> Value:
 def _versions(modules: set[str]) -> dict[str, str]:
     """Return the versions of Python and of the packages that a step rests on."""
     found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
-    for name in set(map(package, modules)):
+    for name in set(map(package, modules)) - OWN:
         module = sys.modules.get(name)
         if module is None or name in sys.stdlib_module_names or is_own_module(name):
             continue
