@@ -278,16 +278,18 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder against other processes.
+def locked(folder: Path, name: str = "lock") -> Iterator[None]:
+    """Hold a lock of a store against other processes.
 
-    That of a store is held while it is opened, so that many may create it at once; that
-    of its packs while those that no record names are brought in or removed.
+    The first is held while it is opened, so that many may create it at once; that of its
+    packs while such as no record names are brought in or removed.
 
     Parameters
     ----------
     folder : Path
-        Its file ``lock`` is made if need be.
+        The store's folder.
+    name : str, optional
+        The file in it; made if need be.
 
     Yields
     ------
@@ -298,7 +300,7 @@ def locked(folder: Path) -> Iterator[None]:
     StoreRefused
         If the file system has no working locks.
     """
-    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    handle = os.open(folder / name, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         _lock(handle, folder)
         yield

@@ -229,7 +229,7 @@ def test_garbage_is_not_collected_in_the_middle_of_an_import(
     found: list[bool] = []
 
     def look(*_: object) -> int:
-        found.append(is_locked(folder / "packs" / "lock"))
+        found.append(is_locked(folder / "packs.lock"))
         return 0
 
     monkeypatch.setattr(garbage, "_remove", look)
@@ -239,7 +239,7 @@ def test_garbage_is_not_collected_in_the_middle_of_an_import(
     store = Store(folder, load_secret())
     assert collect(store).files == 1
     assert found == [True, True]
-    assert not is_locked(folder / "packs" / "lock")
+    assert not is_locked(folder / "packs.lock")
     store.close()
 
 

@@ -188,7 +188,7 @@ def import_run(path: Path, folder: Path, secret: Secret | None) -> tuple[str, bo
                 return parcel.run_id, False
             # Makes the store's folders.
             store.transact(lambda _: None)
-            with places.locked(store.folder / "packs"):
+            with places.locked(store.folder, "packs.lock"):
                 for name in parcel.packs:
                     _bring_pack(store.folder, parcel, file, name)
                 store.transact(lambda tx: _bring(tx, parcel, folder))

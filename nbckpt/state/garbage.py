@@ -50,7 +50,7 @@ def collect(store: Store) -> Swept:
     """
     store.transact(_drop_unused_rows)
     # Until an import has recorded what it brings, only the lock tells of it.
-    with locked(store.folder / "packs"):
+    with locked(store.folder, "packs.lock"):
         stray = _stray(store)
         return Swept(len(stray), sum(map(_remove, stray)))
 

@@ -14,7 +14,7 @@ from typing import Any
 from blake3 import blake3
 
 SEAL_BYTES = 32
-STANDING = {".gitignore", "CACHEDIR.TAG", "lock"}
+STANDING = {".gitignore", "CACHEDIR.TAG", "lock", "packs.lock"}
 DATABASE = {"cache.db", "cache.db-wal", "cache.db-shm"}
 
 
