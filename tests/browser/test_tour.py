@@ -102,7 +102,7 @@ def see_what_was_skipped(page: NotebookPage) -> None:
 def lose_the_buttons(page: NotebookPage) -> None:
     """End the kernel with buttons unclicked: they go, and the words about them stay."""
     button = page.cell(SECOND).get_by_role("button", name="approve")
-    assert button.is_visible()
+    button.wait_for()
     page.restart() if page.app == "lab" else page.kill_kernel()
     button.wait_for(state="hidden")
     page.save()
@@ -132,8 +132,8 @@ def reject_by_command(page: NotebookPage, folder: Path, server: Server) -> None:
 
 def read_untrusted(copy: NotebookPage, page: NotebookPage) -> None:
     """Open a copy that nobody vouches for: the style goes, and the words stay."""
+    command_of(copy).wait_for()
     assert copy.page.locator(".jp-Notebook style").count() == 0
-    assert command_of(copy).is_visible()
     assert panels.words(copy) == panels.words(page)
     assert panels.open_evidence(copy).get_attribute("open") is not None
     copy.picture("untrusted")
