@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbckpt.credentials import Secrets, masked
-from nbckpt.errors import StoreDamaged
 from nbckpt.records import NextInput
 from nbckpt.runs.history import readable
 from nbckpt.store.packs import release_packs, use_packs
@@ -232,10 +231,7 @@ def delete_loops(transaction: Transaction, key: str, inside: str = "") -> list[s
     loops = transaction.keys(key + (inside or ":"))
     freed: list[str] = []
     for found in loops if inside else [key, *loops]:
-        try:
-            before = transaction.get(found)
-        except StoreDamaged:
-            before = None
+        before, _ = readable(transaction, found)
         freed += release_packs(transaction, found, before, set())
         transaction.delete(found)
     ends = [inside] if inside else ["/", ":"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nbckpt.errors import StoreDamaged
 from nbckpt.runs import lines
+from nbckpt.runs.history import readable
 from nbckpt.verbs.standing.status import Status, StepStatus, status
 
 if TYPE_CHECKING:
@@ -104,9 +104,8 @@ def damaged(reader: Reader, run_id: str) -> str:
     for key in reader.store.keys(""):
         kind, _, rest = key.partition("/")
         if kind not in {*BULK, "history"} and rest.split("/")[0] == run_id:
-            try:
-                reader.store.get(key)
-            except StoreDamaged:
+            _, why = readable(reader.store, key)
+            if why:
                 return f"the record {key} is damaged"
     return ""
 
